@@ -6,7 +6,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, Final
 
@@ -72,6 +74,22 @@ class _Call:
         if failed:
             self._span.set_status(api.StatusCode.ERROR)
         self._span.end()
+
+
+_WORK: ContextVar[api.Span | None] = ContextVar("latchkey_work", default=None)
+"""The span of the work in the background that the running task does."""
+
+
+class _Work:
+    """The span of such work, for who does it."""
+
+    __slots__ = ("_span",)
+
+    def __init__(self, span: api.Span) -> None:
+        self._span = span
+
+    def fail(self) -> None:
+        self._span.set_status(api.StatusCode.ERROR)
 
 
 class RequestSpans:
@@ -157,9 +175,10 @@ class RequestSpans:
         span.end()
 
     def call(self, kind: str, name: str) -> _Call | None:
-        """Begins the span of a call of the running request. None if its trace is not sampled."""
-        request = tracing.current()
-        of: api.Span | None = getattr(request, "latchkey_span", None)
+        """Begins the span of a call of the running work or request. None if its trace is not sampled."""
+        of = _WORK.get()
+        if of is None or not of.is_recording():
+            of = getattr(tracing.current(), "latchkey_span", None)
         if of is None or not of.is_recording():
             return None
         if kind == "script":
@@ -167,6 +186,24 @@ class RequestSpans:
         else:
             title, attributes = f"call {name}", {"server.address": name}
         return _Call(self._tracer.start_span(title, api.set_span_in_context(of), api.SpanKind.CLIENT, attributes))
+
+    @contextmanager
+    def work(self, name: str, about: str, cause: HTTPServerRequest | None) -> Iterator[_Work]:
+        """The span of a piece of work in the background, for a block."""
+        attributes = {"latchkey.work": name, **({"latchkey.about": about} if about else {})}
+        of: api.Span | None = getattr(cause, "latchkey_span", None)
+        links = [api.Link(of.get_span_context())] if of is not None else []
+        nothing = api.set_span_in_context(api.INVALID_SPAN)
+        span = self._tracer.start_span(name, nothing, api.SpanKind.INTERNAL, attributes, links)
+        before = _WORK.set(span)
+        try:
+            yield _Work(span)
+        except Exception:
+            span.set_status(api.StatusCode.ERROR)
+            raise
+        finally:
+            _WORK.reset(before)
+            span.end()
 
     async def close(self) -> None:
         """Sends the last spans, for at most LAST_SECONDS: a collector that hangs holds up no process."""

@@ -1,18 +1,19 @@
-"""Where requests and calls become spans of OpenTelemetry, if the operator wants traces.
+"""Where requests, calls and work in the background become spans of OpenTelemetry, if the operator wants traces.
 
-Without traces, a request costs two comparisons, and the SDK is not imported: `observability/otel.py` has all of it. A
+Without traces, a request costs two comparisons and a piece of work in the background one, and the SDK is not imported:
+`observability/otel.py` has all of it. A
 span has the pattern of a route, a method, a status, a request id, the name of a script or of a host. It never has a
 path, a query, a user id, an address of a person or the text of an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
-from observability.tracing import CURRENT, over
+from observability.tracing import CONTINUED, CURRENT, over
 
 if TYPE_CHECKING:  # commands call other servers too, and need no Tornado
     from tornado.httputil import HTTPServerRequest
@@ -23,6 +24,13 @@ class CallSpan(Protocol):
 
     def end(self, *, answer: str = "", failed: bool = False) -> None:
         """Ends the span. `answer` is a word of ours."""
+
+
+class WorkSpan(Protocol):
+    """The span of a piece of work in the background."""
+
+    def fail(self) -> None:
+        """Marks the work as failed, if it raises nothing."""
 
 
 class Spans(Protocol):
@@ -37,6 +45,9 @@ class Spans(Protocol):
     def call(self, kind: str, name: str) -> CallSpan | None:
         """Begins the span of a call of the running request: of a `script` or of a `host`. None without such a request,
         and if its trace is not sampled."""
+
+    def work(self, name: str, about: str, cause: HTTPServerRequest | None) -> AbstractContextManager[WorkSpan]:
+        """The span of a piece of work in the background, for a block."""
 
 
 class _InUse:
@@ -66,6 +77,20 @@ def end_request(request: HTTPServerRequest, status: int) -> None:
 def outgoing(url: str) -> AbstractContextManager[None]:
     """The span of a call to another server, for a block. It has the host alone, and fails with the block."""
     return _NOTHING if in_use.spans is None else _outgoing(in_use.spans, url)
+
+
+def working(name: str, about: str = "", *, cause: HTTPServerRequest | None = None) -> AbstractContextManager[Any]:
+    """The span of a piece of work in the background, for a block: a trace of its own, linked to the request that caused
+    it. Scripts and calls in the block are below it, and it fails with the block. Yields a WorkSpan, or None without
+    traces. `name` and `about` are words of ours, which never name a person."""
+    return _NOTHING if in_use.spans is None else in_use.spans.work(name, about, cause)
+
+
+async def continued(request: HTTPServerRequest, name: str, work: Coroutine[Any, Any, None]) -> None:
+    """Does the work of a request, also after its answer, in a task of its own. `name`: of its span."""
+    CONTINUED.set(request)
+    with working(name, cause=request):
+        await work
 
 
 @contextmanager

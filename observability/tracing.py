@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,12 +33,6 @@ _MEMBER = re.compile(r"[a-z0-9][a-z0-9_\-*/@]{0,255}=[ -+\--<>-~]{0,255}[!-+\--<
 _MOST_MEMBERS = 32
 _LONG_MEMBER = 128
 _LONGEST_STATE = 512
-
-
-async def continued(request: HTTPServerRequest, work: Coroutine[Any, Any, None]) -> None:
-    """Does the work of a request, also after its answer, in a task of its own."""
-    CONTINUED.set(request)
-    await work
 
 
 class Trace(NamedTuple):

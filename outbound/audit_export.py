@@ -19,6 +19,7 @@ from typing import Final, Protocol
 
 import orjson
 
+from observability.spans import working
 from outbound.log_collector import CollectorAnswer
 from store.accounts.audit.export_turn import Exported, ExportTurn, ExportTurns
 from store.accounts.audit.logged_event import AuditEvent
@@ -119,7 +120,9 @@ class AuditExport:
             return 0.0
         self._began = turn.position
         page, after, more = await self._events.after(position, EACH, sure=True)
-        await self._send(page)
+        if page:
+            with working("export security log"):
+                await self._send(page)
         self._done = Exported(after, _time_of(after) if more else turn.now)
         return 0.0 if more else POLL_SECONDS
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from handlers.ops.credits import OPS_ROUTES
 from handlers.routes import ROUTES
 from latchkey import __version__
-from observability.spans import Spans, in_use
+from observability.spans import Spans, in_use, working
 from settings.declared import Settings
+from store.engine.background import watched
 from store.engine.scripts import Reply, Run, Value
 from store.wiring import Store
 
@@ -31,10 +32,11 @@ async def tracing(current: Callable[[], Settings], store: Store) -> AsyncIterato
         return
     in_use.spans = spans = open_spans(current)
     store.scripts.wrap(lambda run: traced(run, spans))
+    watched.begin = working
     try:
         yield
     finally:
-        in_use.spans = None
+        in_use.spans = watched.begin = None
         await spans.close()
 
 

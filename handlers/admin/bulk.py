@@ -7,7 +7,7 @@ from typing import cast
 from handlers.admin import operator_mails
 from handlers.admin.base import AdminHandler, valid
 from handlers.core.params import Params
-from observability.tracing import continued
+from observability.spans import continued
 from store.operators.bulk_acts import BulkOrder, check_same
 from store.operators.records import bulk_record, plan_record
 from store.refused import Refused
@@ -34,9 +34,8 @@ class AdminBulkHandler(AdminHandler):
         check_same(planned, order_of(params, params.get("act") or planned["act"]))
         job = await acts.begin(self.actor, token)
         if job:
-            self.site.in_background(
-                continued(self.request, acts.run(self.actor, job, operator_mails.telling(self.site)))
-            )
+            work = acts.run(self.actor, job, operator_mails.telling(self.site))
+            self.site.in_background(continued(self.request, "act on many people", work))
         self.write_json(bulk_record(await acts.show(token)))
 
 

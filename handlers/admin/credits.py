@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from handlers.admin.base import AdminHandler, Record, valid
 from handlers.admin.trails import moment_of
 from handlers.core.params import Params
-from observability.tracing import continued
+from observability.spans import continued
 from store.credits.credits import CURRENCY, SCALE
 from store.credits.records import entry_record
 from store.moments import at, timestamp
@@ -60,7 +60,7 @@ class AdminCreditReportHandler(AdminHandler):
         job = await reports.begin(self.actor, wanted)
         if job is None:
             raise Refused("invalid_request", "A report is being made. GET this address to see how far it is.")
-        self.site.in_background(continued(self.request, reports.run(job)))
+        self.site.in_background(continued(self.request, "report on credits", reports.run(job)))
         return report_record(check_known(await reports.last()))
 
 

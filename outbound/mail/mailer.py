@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 import aiosmtplib
 
+from observability.spans import working
 from outbound.mail.line import Line
 from outbound.mail.mail import HtmlBody, Mail
 from outbound.mail.message import SENDER, compose, plain_text, stamp_of
@@ -231,7 +232,8 @@ class Mailer:
                     waiting.tried = waiting.sending = True
                     # Compose the mail only now: a composed mail takes many times the memory.
                     body = await _dressed(mail)
-                    return await self._transport.send(compose(mail, self._sender, stamp, self._name, body))
+                    with working("send mail", mail.what):
+                        return await self._transport.send(compose(mail, self._sender, stamp, self._name, body))
             except Undelivered as failure:
                 maybe_sent = maybe_sent or failure.maybe_sent
                 # Nobody wants the same mail again half an hour later.

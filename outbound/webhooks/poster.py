@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from urllib.parse import urlsplit
 
+from observability.spans import working
 from outbound.address_policy import asking
 from outbound.webhooks.channels import Channel, EventChannel, LogoutChannel, SignLogout, Verdict
 from outbound.webhooks.errors import NO_TARGET, NOT_SIGNED, OWN_ERROR
@@ -240,7 +241,10 @@ class WebhookSender:
             if self._stopping:
                 return False
             asking.set(payer)
-            status, verdict, exchange = await self._post(delivery, target)
+            with working("deliver webhook", delivery.type) as span:
+                status, verdict, exchange = await self._post(delivery, target)
+                if span and not verdict.delivered:
+                    span.fail()
         await self._settle(delivery, status, verdict, exchange)
         return True
 

@@ -24,6 +24,7 @@ from store.accounts.signin.hash_prices import HashPrices
 from store.app_stats import AppStats
 from store.crypto.passwords import HasherBusy, PasswordHasher
 from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, new_id, new_user_id
+from store.engine.background import working
 from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.lifetimes import INVITE, SAME_INVITE
@@ -243,7 +244,8 @@ class People:
         for user, since in ((one.decode(), int(score)) for one, score in begun):
             state = await self._scripts.run("claim_deletion", keys.person(user), member=keys.member(user))
             if state.word == "due" or (state.word == "begun" and seconds - since >= age):
-                await self.delete(user)
+                with working("delete account"):
+                    await self.delete(user)
             elif state.word == "later":
                 await self.plan(user, state.number("at") // 1000, seen=since)
             # A younger deletion may be about to begin in another process.

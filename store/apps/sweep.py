@@ -17,7 +17,7 @@ from store import keys
 from store.apps.apps import Apps
 from store.apps.domains import FILE_BYTES, PATH, File, is_due, rechecked
 from store.apps.registration import Registration
-from store.engine.background import background
+from store.engine.background import background, working
 from store.errors import StoreError, wrapped
 from store.lifetimes import APP_BEGUN, APPS_SWEEP
 from store.refused import Refused
@@ -49,12 +49,16 @@ class AppSweep:
         with wrapped():
             first = await self._client.set(keys.APPS_SWEPT, "1", nx=True, px=APPS_SWEEP)
         if first:
-            # A younger deletion may be in progress in another process.
-            await self._apps.finish_deletions(APP_BEGUN)
-            if self.end_idle:
-                await self.end_idle()
-            if self.fetch:
-                await self._check_domains(self.fetch)
+            with working("sweep apps"):
+                await self._sweep()
+
+    async def _sweep(self) -> None:
+        # A younger deletion may be in progress in another process.
+        await self._apps.finish_deletions(APP_BEGUN)
+        if self.end_idle:
+            await self.end_idle()
+        if self.fetch:
+            await self._check_domains(self.fetch)
 
     async def _check_domains(self, fetch: Fetch) -> None:
         now = await self._apps.now()

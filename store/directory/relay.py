@@ -25,7 +25,7 @@ from store import keys
 from store.crypto.seal import new_id
 from store.directory.entries import IndexEntry, entries_of
 from store.directory.sections import Sections, in_parallel
-from store.engine.background import background
+from store.engine.background import background, working
 from store.engine.scripts import Scripts
 from store.errors import StoreError, StoreUnavailable, wrapped
 from store.names import is_user_id
@@ -107,6 +107,12 @@ class DirectoryRelay:
             return done
 
     async def _relay(self, left: list[str], most: int) -> int:
+        if not left:
+            return 0
+        with working("index people"):
+            return await self._relay_some(left, most)
+
+    async def _relay_some(self, left: list[str], most: int) -> int:
         done = 0
         for _ in range(ROUNDS):
             if not left:

@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
+
+_NOTHING: AbstractContextManager[None] = nullcontext()
+
+
+class _Watched:
+    begin: Callable[[str], AbstractContextManager[Any]] | None = None
+
+
+watched = _Watched()
+"""`begin` watches a piece of background work, given its name, for a block; None if nobody does."""
+
+
+def working(name: str) -> AbstractContextManager[Any]:
+    """A piece of background work, for a block. `name` is a word of ours, which never names a person."""
+    return _NOTHING if watched.begin is None else watched.begin(name)
 
 
 @contextlib.asynccontextmanager

@@ -26,7 +26,7 @@ from redis.asyncio import Redis
 from store import keys
 from store.crypto.pairwise import KNOWS
 from store.crypto.seal import new_id
-from store.engine.background import background
+from store.engine.background import background, working
 from store.engine.scripts import Scripts
 from store.errors import StoreError, StoreUnavailable, wrapped
 from store.moments import epoch_ms
@@ -163,7 +163,8 @@ class Outbox:
     async def _relay_shard(self, shard: str, wanted: Wanted) -> int:
         # One at a time: a caller that finds nothing to take knows that everything was moved.
         async with self._moving:
-            return await self._move(shard, wanted)
+            with working("relay webhooks"):
+                return await self._move(shard, wanted)
 
     async def _move(self, shard: str, wanted: Wanted) -> int:
         known, moved, stuck = keys.outbox_keys(shard), 0, set[str]()

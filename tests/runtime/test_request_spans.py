@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
+import re
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -14,20 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
 from handlers.core.site import Site
 from observability import otel
-from observability.spans import in_use
+from observability.spans import begin_request, continued, end_request, in_use, working
 from runtime.arguments import load
 from runtime.tracing_wiring import pattern_of, tracing
 from settings.declared import Settings
 from settings.types import SettingsError
+from store.engine import background
 from store.errors import StoreUnavailable
 from tests.support.http.driver import EMAIL, PASSWORD, Service, send
 from tests.support.http.upstream import ScriptedUpstream
+from tests.support.processes.engines import FakeClock
 from tests.support.processes.processes import QUICK, Server
 from tests.support.processes.trace_collector import TraceCollector, attributes, collecting
 from tests.support.store.ai_spender import Spender, pass_traces_on, question
+from tests.support.store.webhook_app import Hooked, engine_on
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 HERE = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
@@ -159,6 +164,83 @@ class TestUpstream:
         sent = upstream.calls[0].request.headers["traceparent"]
         # Sampled, and of a random id.
         assert sent == f"00-{request.trace_id.hex()}-{request.span_id.hex()}-03"
+
+
+# Work in the background
+
+
+@pytest.mark.gen_test(timeout=60)
+async def test_work_in_the_background_is_a_span_with_its_scripts_and_nothing_personal(
+    clock: FakeClock, service: Service, collector: TraceCollector
+) -> None:
+    store, person = service.store, await service.add_person(f"{SECRET}@example.com")
+    hooked = await Hooked.make(store, "hooked")
+    await store.planned_deletions.plan(person, 7)
+    clock.advance(8 * 86400)
+    async with traced(service, collector):
+        async with store.security.flushing():
+            await store.people.finish_deletions()
+        await store.directory_relay.repeat([person])
+        await hooked.tell()
+        engine = engine_on(store)
+        engine.start()
+        await hooked.receiver.count(1)
+        await engine.close(1)
+        await store.outbox.relay_shards({person[:3]}, store.webhooks.wants)
+        await store.app_sweep.sweep()
+        with pytest.raises(ValueError, match="wrong"), working("send mail", "reset"):
+            raise ValueError("wrong")
+    await hooked.receiver.close()
+    works = {attributes(one)["latchkey.work"]: one for one in collector.spans if "latchkey.work" in attributes(one)}
+    assert {*works} <= documented()
+    assert {*works} == documented() - {"act on many people", "export security log", "report on credits"}
+    assert attributes(works["deliver webhook"]) == {
+        "latchkey.work": "deliver webhook",
+        "latchkey.about": "grant.revoked",
+    }
+    assert {name for name, one in works.items() if one.status.code == 2} == {"send mail"}
+    assert not any(one.parent_span_id for one in works.values())
+    below = {one.name for one in collector.spans if one.parent_span_id == works["delete account"].span_id}
+    assert "delete_user" in below
+    whole = b"".join(collector.bodies)
+    for word in (SECRET, person, EMAIL, "127.0.0.1"):
+        assert word.encode() not in whole, word
+
+
+def documented() -> set[str]:
+    """The names of work in the background in the documentation."""
+    text = (Path(__file__).parents[2] / "docs/operating/tracing.md").read_text("utf-8")
+    return set(re.findall(r"^\| `([a-z ]+)` \|", text.split("## Work in the background")[1], re.MULTILINE))
+
+
+@pytest.mark.gen_test(timeout=30)
+async def test_work_that_a_request_leaves_behind_is_linked_to_it(service: Service, collector: TraceCollector) -> None:
+    line = RequestStartLine("POST", "/admin/people/bulk", "HTTP/1.1")
+    request = HTTPServerRequest(start_line=line, headers=HTTPHeaders({"Host": "a"}))
+
+    async def work() -> None:
+        await service.store.people.find(EMAIL)
+
+    async with traced(service, collector):
+        begin_request(request, "console-bulk")
+        end_request(request, 303)
+        await continued(request, "act on many people", work())
+    (caused,) = collector.named("act on many people")
+    (link,) = caused.links
+    (of,) = collector.named("POST /admin/people/bulk")
+    assert (link.trace_id, link.span_id) == (of.trace_id, of.span_id)
+    assert caused.trace_id != of.trace_id
+
+
+def test_without_traces_work_in_the_background_makes_no_call() -> None:
+    calls: list[str] = []
+    sys.setprofile(lambda frame, event, _: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        with working("send mail"), background.working("relay webhooks"):
+            pass
+    finally:
+        sys.setprofile(None)
+    assert calls == ["working", "__enter__", "working", "__enter__", "__exit__", "__exit__"]
 
 
 # A bad collector

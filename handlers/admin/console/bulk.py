@@ -9,7 +9,7 @@ from handlers.admin.console.people import ACT_NAMES, PEOPLE
 from handlers.admin.console.person import USUAL_DAYS
 from handlers.admin.console.person_acts import days_in
 from handlers.core.params import Params
-from observability.tracing import continued
+from observability.spans import continued
 from store.names import is_user_id
 from store.operators.bulk_acts import BULK_ACTS, MOST_PEOPLE, REASONS, BulkOrder, BulkPlan
 from store.phrases import Phrase
@@ -104,9 +104,8 @@ class ConsoleBulkHandler(BulkPage):
             return await self.show_order(order, refusal.description, params)
         job = await acts.begin(self.actor, plan.token)
         if job:
-            self.site.in_background(
-                continued(self.request, acts.run(self.actor, job, operator_mails.telling(self.site)))
-            )
+            work = acts.run(self.actor, job, operator_mails.telling(self.site))
+            self.site.in_background(continued(self.request, "act on many people", work))
         self.see_other(f"{BULK}/{plan.token}")
 
 

@@ -14,7 +14,7 @@ from handlers.charts.chart import Chart, Series, chart_of, days_until
 from handlers.charts.csv_file import MEDIA_TYPE, csv_of
 from handlers.charts.scale import MONEY, dollars
 from handlers.core.page import DownloadPage
-from observability.tracing import continued
+from observability.spans import continued
 from store.clock import wall
 from store.credits.credits import LedgerEntry
 from store.operations import person_named
@@ -150,5 +150,5 @@ class ConsoleCreditReportHandler(CreditsDesk):
         reports = self.store.credit_reports
         job = await reports.begin(self.actor, wanted)
         if job:
-            self.site.in_background(continued(self.request, reports.run(job)))
+            self.site.in_background(continued(self.request, "report on credits", reports.run(job)))
         self.see_done(f"{CREDITS}?{'begun' if job else 'busy'}")

@@ -27,7 +27,7 @@ from store.accounts.audit.noted import NotedEvent
 from store.accounts.audit.sign_in_failures import sign_in_failure
 from store.accounts.audit.trail import TrailWriter
 from store.crypto.keyring import Keys, SecretKey
-from store.engine.background import background
+from store.engine.background import background, working
 from store.engine.scripts import Reply, Scripts, Value
 from store.engine.security_outcomes import OUTCOMES, WORDS
 from store.errors import StoreError
@@ -254,7 +254,8 @@ class SecurityLog:
 
     async def _flush_quietly(self) -> bool:
         try:
-            await self.flush()
+            with working("write security log"):
+                await self.flush()
         except StoreError as error:
             log.warning("%d security events wait for the store: %s", self.waiting, error)
             return False
