@@ -18,6 +18,7 @@ from store.directory.sections import in_parallel, in_steps
 from store.engine.scripts import Scripts
 from store.errors import wrapped
 from store.operations import TO_BE_DELETED, Operator, Suspension
+from store.operators.group_pages import GroupPages
 from store.operators.people_pages import PeoplePages, PersonSummary
 from store.operators.role_holders import RoleHolders
 from store.operators.roles import OperatorActor, check_act
@@ -72,6 +73,7 @@ class Provisioning:
         self._operator = operator
         self._holders = holders
         self._pages = pages
+        self.group_pages: GroupPages[dict[str, list[GroupMember]]] = GroupPages()
 
     async def one(self, user: str) -> PersonSummary:
         """The person with this user id. Raises Refused("not_found")."""

@@ -66,7 +66,8 @@ class ScimGroupsHandler(ScimGroupAct):
     """All groups that somebody is in."""
 
     async def get(self) -> None:
-        """The group that a filter means, or a page of all groups, by name."""
+        """The group that a filter means, or a page of all groups, by name. Pages that are read one after the other are
+        of the same list."""
         params = self.asked()
         start, count = self.span(params)
         name = ""
@@ -74,8 +75,18 @@ class ScimGroupsHandler(ScimGroupAct):
             asked = parse_filter(text, FILTERED)
             name = (group_name(asked.value) if asked.attribute == "id" else asked.value) or ""
             found = await self.read_groups(name) if name and "\n" not in name else {}
-        else:
+            return self.write_page_of(found, start, count)
+        pages, who = self.store.provisioning.group_pages, (self.actor.kind, self.actor.id, self.with_members)
+        listed = pages.take(who, start) if start > 1 else None
+        if listed is None:
             found = await self.read_groups()
+            listed = {name: found[name] for name in sorted(found)}
+        if count and start + count <= len(listed):
+            pages.keep(who, listed, start + count)
+        self.write_page_of(listed, start, count)
+
+    def write_page_of(self, found: dict[str, list[GroupMember]], start: int, count: int) -> None:
+        """Writes the page of these groups from the number `start`."""
         names = sorted(found)[start - 1 : start - 1 + count]
         self.write_list([self.record(one, found[one]) for one in names], len(found), start)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import quote
 
 import pytest
 
 from handlers.admin.scim import groups
+from store.engine.scripts import Reply, Run, Value
 from tests.operators.scim.conftest import Provisioner
 
 pytestmark = pytest.mark.gen_test
@@ -65,6 +67,41 @@ async def test_groups_are_found_and_paged(scim: Provisioner) -> None:
     await scim.refused(await scim.ask("GET", f"/Groups?filter={wrong}"), 400, "invalidFilter")
     page = await scim.get("/Groups?startIndex=2&count=1")
     assert ([one["displayName"] for one in page["Resources"]], page["totalResults"]) == (["é &"], 2)
+
+
+async def test_groups_are_read_once_for_all_pages(scim: Provisioner) -> None:
+    people, sent = await in_groups(scim), list[str]()
+
+    def counted(run: Run) -> Run:
+        async def counting(name: str, known: Mapping[str, str], /, **args: Value) -> Reply:
+            sent.append(name)
+            return await run(name, known, **args)
+
+        return counting
+
+    async def page(start: int, count: int = 1) -> tuple[list[str], int]:
+        sent.clear()
+        found = await scim.get(f"/Groups?startIndex={start}&count={count}")
+        return [one["displayName"] for one in found["Resources"]], sent.count("read_groups")
+
+    scim.store.scripts.wrap(counted)
+    _, whole = await page(1)
+    assert whole > 0
+    assert await page(2) == (["é &"], 0)
+    # The list ended: the same page is read again. So is the first one, and one that is not the next.
+    assert await page(2) == (["é &"], whole)
+    await page(1)
+    await scim.desk.do("PATCH", f"/people/{people['bea']}", {"groups": ["a", "é &"]})
+    assert await page(1) == (["a"], whole)
+    assert await page(3) == (["é &"], whole)
+    assert await page(2) == (["staff"], whole)
+    # A list is of one key, and of answers of one kind.
+    await page(1)
+    assert "members" in (await scim.get("/Groups?startIndex=2&count=1"))["Resources"][0]
+    await page(1)
+    sent.clear()
+    await scim.get("/Groups?startIndex=2&count=1&excludedAttributes=members")
+    assert sent.count("read_groups") == whole
 
 
 async def test_groups_are_only_read(scim: Provisioner) -> None:
