@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from handlers.core.amounts import dollars
 from handlers.core.words.formats import table_day
 from handlers.core.words.html import unbroken
 from handlers.core.words.languages import shipped
@@ -24,14 +25,14 @@ def test_a_stamp_shows_the_exact_time_and_how_long_ago_it_was() -> None:
     assert "UTC+" in said
     assert said.endswith('\u00a0· <span class="whole">2 hours ago</span></time>'), "how long ago breaks no line"
     long_ago = Wording(ENGLISH, UTC).stamp(datetime(2020, 3, 5, 14, 7, 9, tzinfo=UTC))
-    assert ">5 March 2020, 14:07:09 UTC</time>" in long_ago
+    assert ">5 March 2020, 14:07:09\u00a0UTC</time>" in long_ago
 
 
 @pytest.mark.gen_test
 async def test_activity_shows_exact_times(service: Service) -> None:
     browser = await service.signed_in()
     page = (await browser.get("/account/security/activity")).body.decode()
-    assert ' UTC\u00a0· <span class="whole">just now</span></time>' in page
+    assert '\u00a0UTC\u00a0· <span class="whole">just now</span></time>' in page
 
 
 @pytest.mark.parametrize(
@@ -49,6 +50,18 @@ def test_numbers_are_written_as_the_reader_writes_them(code: str, said: tuple[st
     found = (wording.decimal(0.22549), wording.percent(50), *map(wording.size, sizes))
     day = table_day(language.row.dates, date(2026, 11, 26))
     assert tuple(" ".join(one.split()) for one in (*found, day)) == said
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "said"),
+    [("fr", "5.00", "5,00"), ("fr", "0.125", "0,125"), ("fr", "1.2340", "1,2340"), ("en", "5.00", "5.00")],
+)
+def test_a_field_has_the_decimal_sign_of_the_language(code: str, text: str, said: str) -> None:
+    wording = Wording(shipped().by_code[code])
+    assert wording.money_typed(text) == said
+    assert dollars(said) == dollars(text), "the form takes back what it showed"
+    for wrong in ("1.250", "much", ""):
+        assert wording.money_typed(wrong) == wrong, "what a person typed stays"
 
 
 def test_a_number_and_its_unit_stay_in_one_line() -> None:

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 
 from babel import Locale
 from babel.dates import format_date, format_skeleton, get_datetime_format
-from babel.numbers import format_currency, format_decimal, format_percent
+from babel.numbers import format_currency, format_decimal, format_percent, get_decimal_symbol
 
 from handlers.core.format import MINUS
 
@@ -73,6 +73,12 @@ def money(locale: str, micro: int, places: int = 2) -> str:
 def _money_pattern(locale: str, places: int) -> str:
     digits = f"0.{'0' * places}" if places else "0"
     return str(_locale(locale).currency_formats["standard"].pattern).replace("0.00", digits)
+
+
+@cache
+def decimal_sign(locale: str) -> str:
+    """What stands before the decimals of a number: ".", ","."""
+    return get_decimal_symbol(_locale(locale))
 
 
 def number(locale: str, value: int) -> str:

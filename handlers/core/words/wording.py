@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -21,6 +22,7 @@ from store.phrases import Phrase
 
 NBSP = "\u00a0"
 """Keeps what stands around it in one line."""
+_MADE_FOR_A_FIELD = re.compile(r"0\.[0-9]{2,6}|[0-9]+\.[0-9]{2}(?:[0-9]{2,4})?")
 _JUST_NOW = timedelta(seconds=45)
 _SIZES = (Phrase("%(number)s KiB"), Phrase("%(number)s MiB"), Phrase("%(number)s GiB"))
 
@@ -120,7 +122,7 @@ class Wording:
 
     def stamp(self, at: datetime) -> Html:
         """The element of a time in a record: the exact time, and for the last month how long ago that is."""
-        said, exact = self.ago(at), self.exact(at)
+        said, exact = self.ago(at), NBSP.join(self.exact(at).rsplit(" ", 1))
         past = "" if said == self.day(at) else f'{NBSP}· <span class="whole">{xhtml_escape(said)}</span>'
         return Html(f'<time datetime="{timestamp(aware(at))}">{xhtml_escape(exact)}{past}</time>')
 
@@ -132,6 +134,12 @@ class Wording:
     def cents(self, micro: int) -> str:
         """An amount of micro-dollars to the cent, rounded down: "$4.99"."""
         return self.money(micro // 10_000 * 10_000)
+
+    def money_typed(self, amount: str) -> str:
+        """An amount of `money_field` as the reader types it: "4.99", "4,99". What else a person typed stays."""
+        if not _MADE_FOR_A_FIELD.fullmatch(amount):
+            return amount
+        return amount.replace(".", formats.decimal_sign(self.language.row.numbers))
 
     def size(self, number: int) -> str:
         """A number of bytes for people: "1 byte", "812 bytes", "1.5 KiB", "64 MiB"."""
@@ -162,6 +170,7 @@ FORMATS = (
     "stamp",
     "money",
     "cents",
+    "money_typed",
     "size",
     "decimal",
     "percent",
