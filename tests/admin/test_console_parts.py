@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from handlers.admin.console.base import with_role_names
 from store import keys
 from store.accounts.identities import UpstreamIdentity
+from store.phrases import Phrase, packed, plural
 from tests.admin.conftest import Console
 from tests.admin.test_console_people import proved, shown
 from tests.support.http.driver import EMAIL, PASSWORD
@@ -98,3 +100,10 @@ async def test_an_id_of_nothing_is_404_and_changes_nothing(console: Console, act
     before = await console.store.people_acts.view(console.service.ada)
     assert (await admin.send(f"{path}/{act}", **{field: value})).code == (404 if value else 400)
     assert await console.store.people_acts.view(console.service.ada) == before
+
+
+def test_only_the_role_in_a_message_is_changed_to_its_name() -> None:
+    assert with_role_names(Phrase("They have the role %(role)s.", role="auditor")) == "They have the role Auditor."
+    seconds = plural("Try again in %(count)s second.", "Try again in %(count)s seconds.", 30)
+    for text in (seconds, Phrase("There is an app %(name)s.", name="support"), "auditor"):
+        assert packed(with_role_names(text)) == packed(text)

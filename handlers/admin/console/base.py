@@ -138,10 +138,9 @@ def role_name(role: OperatorRole) -> str:
 
 def with_role_names(text: str) -> str:
     """The text, with the name of a role as people know it."""
-    if not isinstance(text, Phrase):
+    if not isinstance(text, Phrase) or text.values.get("role") not in PEOPLES_ROLES:
         return text
-    named: dict[str, str] = {role: role_name(role) for role in PEOPLES_ROLES}
-    return text.filled(**{name: named.get(value, value) for name, value in text.values.items()})
+    return text.filled(**{**text.values, "role": role_name(text.values["role"])})
 
 
 def check_console(routes: Iterable[Route]) -> None:
