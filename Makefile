@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rest test-slow test-engines test-browser test-bench fuzz timing crosscheck test-cluster test-deploy test-fsck screenshots format lint lock
 .PHONY: docs clean
-.PHONY: bench bench-endpoints bench-documents bench-ai bench-streams bench-peers bench-flat bench-memory bench-directory bench-waiting bench-holds bench-overload bench-metrics bench-starting bench-painting bench-versions bench-docs
+.PHONY: bench bench-endpoints bench-documents bench-ai bench-streams bench-peers bench-flat bench-memory bench-directory bench-importing bench-waiting bench-holds bench-overload bench-metrics bench-starting bench-painting bench-versions bench-docs
 
 help:  ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -142,6 +142,9 @@ bench-memory: $(VENV)/installed-bench  ## measure memory in Redis and in Valkey,
 
 bench-directory: $(VENV)/installed-bench  ## measure finding people among a million, in 10 minutes (ARGS="--people 100000")
 	$(BIN)/python -m dev.bench.directory $(ARGS)
+
+bench-importing: $(VENV)/installed-bench  ## measure moving in, in a minute (ARGS="--people 1000000 --killed": kill the import at half, check the store)
+	$(BIN)/python -m dev.bench.importing $(ARGS)
 
 bench-waiting: $(VENV)/installed-bench  ## measure the cost of waiting for a replica, in 3 minutes
 	$(BIN)/python -m dev.bench.waiting $(ARGS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -77,6 +78,34 @@ def decode_strictly(body: bytes, deepest: int = MAX_NESTING) -> Any:
         raise
     except (ValueError, RecursionError):
         raise NotJSON("The document is not sound JSON.") from None
+
+
+def decode_quickly(body: bytes, deepest: int = MAX_NESTING) -> Any:
+    """As `decode_strictly`, several times faster for texts of strings without quotes and backslashes in them."""
+    if body.count(b"[") + body.count(b"{") <= deepest and b"\\\\" not in body and b'\\"' not in body:
+        with suppress(orjson.JSONDecodeError, _Unclear):
+            value = orjson.loads(body)
+            # orjson keeps the last of repeated keys, so fewer strings than the text has.
+            if body.count(b'"') == 2 * _strings_in(value) and b"\\u0000" not in body:
+                return value
+    return decode_strictly(body, deepest)
+
+
+class _Unclear(Exception):
+    """A number, which orjson may read in another way than `decode_strictly`."""
+
+
+def _strings_in(value: Any) -> int:
+    """How many strings a value has, with the keys. Raises _Unclear."""
+    if isinstance(value, str):
+        return 1
+    if isinstance(value, dict):
+        return len(value) + sum(map(_strings_in, value.values()))
+    if isinstance(value, list):
+        return sum(map(_strings_in, value))
+    if value is None or isinstance(value, bool):
+        return 0
+    raise _Unclear
 
 
 def check_text(text: str) -> str:

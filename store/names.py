@@ -43,6 +43,11 @@ _ENCODED_WORD = re.compile(r"=\?.*\?=")
 """What readers of mail headers decode, even inside an address, where it must not be (RFC 2047 5). It may hide a line
 break, and so another header."""
 _DOMAIN_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
+_PLAIN_EMAIL = re.compile(
+    r"([A-Za-z0-9_-]+(?:[.+][A-Za-z0-9_-]+)*)@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)*"
+    r"[A-Za-z](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+)
+"""Most addresses: they only become lower case."""
 _CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SCOPE = re.compile(r"[!#-\[\]-~]+(?: [!#-\[\]-~]+)*")
 
@@ -71,6 +76,8 @@ def normalise_email(text: str) -> str:
     text = text.strip()
     if len(text) > MAX_EMAIL_BYTES:  # before any work that grows with the length
         raise ValueError(Phrase("An e-mail address can have at most %(most)s bytes.", most=MAX_EMAIL_BYTES))
+    if (plain := _PLAIN_EMAIL.fullmatch(text)) and plain.end(1) <= MAX_LOCAL_PART_BYTES and "=?" not in text:
+        return text.lower()
     if text.count("@") != 1:
         raise ValueError(Phrase("An e-mail address must have one @."))
     local, _, domain = unicodedata.normalize("NFC", text).partition("@")
@@ -201,6 +208,8 @@ def _normalise_domain(domain: str) -> str:
 
 def _check_display_name(text: str, what: str) -> str:
     text = text.strip()
+    if text.isascii() and text.isprintable() and 1 <= len(text) <= MAX_NAME_LENGTH:
+        return text
     name = unicodedata.normalize("NFC", text) if len(text) <= MAX_TYPED_NAME_LENGTH else ""
     if not 1 <= len(name) <= MAX_NAME_LENGTH:
         raise ValueError(Phrase("%(what)s must have 1 to %(most)s characters.", what=what, most=MAX_NAME_LENGTH))

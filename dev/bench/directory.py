@@ -176,7 +176,7 @@ def without_notes() -> Mapping[str, Script]:
     """The scripts, of which the one that signs up notes nobody for the index."""
     found = dict(own_scripts())
     script = found["create_user"]
-    source = script.source.replace("\nnote_change(user, changed, member)\n", "\n", 1)
+    source = script.source.replace("\nnote_new(changed, member)\n", "\n", 1)
     assert source != script.source
     found["create_user"] = replace(script, source=source)
     return found

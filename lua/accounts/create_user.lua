@@ -23,7 +23,7 @@
 
 if redis.call('EXISTS', user) == 1 then return {'exists'} end
 local now = now_ms()
-note_change(user, changed, member)
+note_new(changed, member)
 -- The fields that every call reads come first, because a small hash is searched from its beginning.
 redis.call('HSET', user, 'status', reason == '' and 'active' or 'disabled', 'epoch', '1', 'email', email, 'name', name, 'password', password,
   'created_at', int(now))

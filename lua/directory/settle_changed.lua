@@ -9,14 +9,16 @@
 --- @idempotent
 --- @reserve
 
-for _, one in ipairs(written) do
+local members, done = {}, {}
+for place, one in ipairs(written) do members[place] = one[1] end
+local notes = #members > 0 and redis.call('HMGET', changed, unpack(members)) or {}
+for place, one in ipairs(written) do
   local member, seen, email, name = unpack(one)
-  local row = people .. member .. ':user'
-  local says = redis.call('HMGET', row, 'status', 'email', 'name')
+  local says = redis.call('HMGET', people .. member .. ':user', 'status', 'email', 'name')
   local lives = says[1] and says[2]
-  local noted = redis.call('HGET', changed, member)
+  local noted = notes[place]
   if email == (lives and says[2] or '') and name == (lives and says[3] or '') then
-    if noted == seen then redis.call('HDEL', changed, member) end
+    if noted == seen then done[#done + 1] = member end
   else
     -- Another relay may have settled a newer change before this one wrote the older text.
     noted = noted or ''
@@ -25,6 +27,7 @@ for _, one in ipairs(written) do
     redis.call('HSET', changed, member, noted)
   end
 end
+if #done > 0 then redis.call('HDEL', changed, unpack(done)) end
 local left = redis.call('HLEN', changed)
 if left == 0 and redis.call('GET', relaying) == consumer then redis.call('DEL', relaying) end
 return {'ok', left}

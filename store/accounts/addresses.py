@@ -7,6 +7,8 @@ interrupted operation, and gives way to anybody who wants the address.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from redis.asyncio import Redis
 
 from store import keys
@@ -48,6 +50,13 @@ class Addresses:
         """Makes a reservation permanent; returns whether it was still this person's."""
         known = {"email": keys.email(email), "invite": keys.invite(email)}
         return (await self._scripts.run("confirm_email", known, user_id=user)).word == "ok"
+
+    async def keep_all(self, reserved: Iterable[tuple[str, str]]) -> list[bool]:
+        """As `keep`, for many addresses and their people at once."""
+        calls = [
+            ({"email": keys.email(email), "invite": keys.invite(email)}, {"user_id": user}) for email, user in reserved
+        ]
+        return [reply.word == "ok" for reply in await self._scripts.run_many("confirm_email", calls)]
 
     async def claim(self, email: str, user: str) -> bool:
         """Reserves the address and makes the reservation permanent; returns whether it is this person's now."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 from redis.asyncio import Redis
@@ -74,6 +75,11 @@ class ExternalIds:
         """Makes a reservation permanent; returns whether it was still this person's."""
         known = {"identity": key_of(name_of(external_id))}
         return (await self._scripts.run("keep_identity", known, user_id=user)).word == "ok"
+
+    async def keep_all(self, reserved: Iterable[tuple[str, str]]) -> list[bool]:
+        """As `keep`, for many ids and their people at once."""
+        calls = [({"identity": key_of(name_of(external_id))}, {"user_id": user}) for external_id, user in reserved]
+        return [reply.word == "ok" for reply in await self._scripts.run_many("keep_identity", calls)]
 
     async def release(self, external_id: str, user: str) -> None:
         """Frees the id, if it is this person's."""

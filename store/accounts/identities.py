@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -136,6 +137,11 @@ class Identities:
         """Makes a reservation permanent; returns whether it was still this person's."""
         known = {"identity": keys.identity(identity.name)}
         return (await self._scripts.run("keep_identity", known, user_id=user)).word == "ok"
+
+    async def keep_all(self, reserved: Iterable[tuple[UpstreamIdentity, str]]) -> list[bool]:
+        """As `keep`, for many identities and their people at once."""
+        calls = [({"identity": keys.identity(identity.name)}, {"user_id": user}) for identity, user in reserved]
+        return [reply.word == "ok" for reply in await self._scripts.run_many("keep_identity", calls)]
 
     async def restore(self, identity: UpstreamIdentity, user: str) -> bool:
         """Writes the entry of an identity on the person's list that lost it; returns whether it is this person's

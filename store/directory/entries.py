@@ -9,6 +9,9 @@ repeated in the entries.
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from store.directory.folding import fold, name_texts
@@ -59,7 +62,12 @@ def user_of(rest: bytes) -> str:
 
 def domain_text(domain: str, local: str) -> bytes:
     """The text in the family `domain`, for a folded local part or the beginning of one."""
-    return hashlib.sha256(domain.encode()).digest()[:DOMAIN_BYTES] + local.encode()
+    return _digest(domain) + local.encode()
+
+
+@lru_cache(4096)
+def _digest(domain: str) -> bytes:
+    return hashlib.sha256(domain.encode()).digest()[:DOMAIN_BYTES]
 
 
 def texts_of(family: str, email: str, name: str) -> list[bytes]:
@@ -72,14 +80,18 @@ def texts_of(family: str, email: str, name: str) -> list[bytes]:
     return [domain_text(domain, fold(local))]
 
 
-def entry_of(family: str, text: bytes, user: str) -> IndexEntry:
-    """The entry of a person under a text."""
-    text, length = text[:MAX_TEXT], begin_length(family)
-    return IndexEntry(Section(family, text[:length]), text[length:] + bytes.fromhex(user))
+def add_entries(into: Mapping[tuple[str, bytes], list[bytes]], user: str, email: str, name: str) -> None:
+    """Adds the entries of a person to lists of rests, by family and beginning. A name may give an entry twice."""
+    own = bytes.fromhex(user)
+    for family in FAMILIES:
+        length = begin_length(family)
+        for text in texts_of(family, email, name):
+            into[family, text[:length]].append(text[length:MAX_TEXT] + own)
 
 
 def entries_of(user: str, email: str, name: str) -> set[IndexEntry]:
     """All entries of a person; none without an address."""
-    if not email:
-        return set()
-    return {entry_of(family, text, user) for family in FAMILIES for text in texts_of(family, email, name)}
+    found: dict[tuple[str, bytes], list[bytes]] = defaultdict(list)
+    if email:
+        add_entries(found, user, email, name)
+    return {IndexEntry(Section(*section), rest) for section, rests in found.items() for rest in rests}

@@ -59,4 +59,9 @@ def words_of(name: str) -> list[str]:
 def name_texts(name: str) -> list[str]:
     """The texts under which a name is found: the whole name, begun at each of its words. Each once."""
     words = words_of(name)[:MAX_WORDS]
-    return list(dict.fromkeys(" ".join((*words[at:], *words[:at])) for at in range(len(words))))
+    whole, at = " ".join(words), 0
+    found = [whole] if words else []
+    for word in words[:-1]:
+        at += len(word) + 1
+        found.append(f"{whole[at:]} {whole[: at - 1]}")
+    return list(dict.fromkeys(found))

@@ -15,6 +15,7 @@ import asyncio
 import json
 import logging
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -23,8 +24,8 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.crypto.seal import new_id
-from store.directory.entries import IndexEntry, entries_of
-from store.directory.sections import Sections, in_parallel
+from store.directory.entries import IndexEntry, add_entries, entries_of
+from store.directory.sections import CALLS_AT_ONCE, Sections, in_parallel
 from store.engine.background import background, working
 from store.engine.scripts import Scripts
 from store.errors import StoreError, StoreUnavailable, wrapped
@@ -149,21 +150,22 @@ class DirectoryRelay:
             for member, noted, email, name in rows
         ]
 
-    async def write(self, people: Iterable[Listed]) -> None:
-        """Removes the former entries of these people and adds the present ones."""
-        removed: set[IndexEntry] = set()
-        added: set[IndexEntry] = set()
+    async def write(self, people: Iterable[Listed], at_once: int = CALLS_AT_ONCE) -> None:
+        """Removes the former entries of these people and adds the present ones, with at most `at_once` calls at a
+        time."""
+        removed: dict[tuple[str, bytes], list[bytes]] = defaultdict(list)
+        added: dict[tuple[str, bytes], list[bytes]] = defaultdict(list)
         for place, person in enumerate(people, 1):
             if not is_user_id(person.user):
                 continue  # damage, whose note is dropped
-            now = entries_of(person.user, person.email, person.name)
-            added |= now
-            for line in person.noted.split("\n"):
-                email, _, name = line.partition("\t")
-                removed |= entries_of(person.user, email, name) - now
+            if person.email:
+                add_entries(added, person.user, person.email, person.name)
+            if person.noted:
+                for section, rest in _former(person):
+                    removed[section].append(rest)
             if place % TOGETHER == 0:
                 await asyncio.sleep(0)
-        await self.sections.change(removed, added)
+        await self.sections.write(removed, added, at_once)
 
     async def settle(self, shard: str, people: Iterable[Listed]) -> int:
         """Drops the notes on people of a shard who are as they were written. Returns how many notes are left."""
@@ -195,7 +197,7 @@ class DirectoryRelay:
 
     async def hinted(self) -> None:
         """Writes about the changes of this process, for a command that ends."""
-        await self.relay(await self._wakeup.take(0))
+        await self.sweep(sorted(await self._wakeup.take(0)))
 
     async def _keep_relaying(self) -> None:
         asked_at = float("-inf")
@@ -219,6 +221,15 @@ class DirectoryRelay:
             first = await self._client.set(keys.DIRECTORY_SWEPT, "1", nx=True, px=int(SWEEP_SECONDS * 1000))
         if first:
             await self.sweep()
+
+
+def _former(person: Listed) -> set[IndexEntry]:
+    """The entries of a person that are no longer right."""
+    was: set[IndexEntry] = set()
+    for line in person.noted.split("\n"):
+        email, _, name = line.partition("\t")
+        was |= entries_of(person.user, email, name)
+    return was - entries_of(person.user, person.email, person.name)
 
 
 def _text(raw: bytes) -> str:

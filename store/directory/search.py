@@ -17,7 +17,7 @@ from store.crypto.seal import NOBODY, Sealer, Token, TokenKind, fingerprint
 from store.directory.entries import ID_BYTES, MAX_TEXT, Section, begin_length, key_of, user_of
 from store.directory.queries import ANY, Stage, exact_address, stages_of
 from store.directory.relay import BULK, DirectoryRelay, Listed
-from store.directory.sections import in_parallel, in_steps
+from store.directory.sections import CALLS_AT_ONCE, in_parallel, in_steps
 from store.engine.scripts import Scripts
 from store.moments import at
 from store.names import is_user_id
@@ -116,16 +116,16 @@ class Directory:
                     return [person for person, _ in shown], some[-1]
         return [person for person, _ in shown], None
 
-    async def add_many(self, people: Sequence[Listed]) -> None:
+    async def add_many(self, people: Sequence[Listed], at_once: int = CALLS_AT_ONCE) -> None:
         """Writes people into the index whose rows are written already: for an import. Whoever has changed meanwhile is
-        left to the relay. A repetition changes nothing."""
+        left to the relay. A repetition changes nothing. At most `at_once` calls run at a time."""
         for start in range(0, len(people), BULK):
             some = people[start : start + BULK]
-            await self._relay.write(some)
+            await self._relay.write(some, at_once)
             shards: dict[str, list[Listed]] = {}
             for person in some:
                 shards.setdefault(person.user[:3], []).append(person)
-            await in_parallel(self._relay.settle(shard, theirs) for shard, theirs in shards.items())
+            await in_parallel((self._relay.settle(shard, theirs) for shard, theirs in shards.items()), at_once)
 
     async def _exact(self, email: str) -> FoundPerson | None:
         user = await self._addresses.find(email)

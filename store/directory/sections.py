@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from redis.asyncio import Redis
 
 from store import keys
-from store.directory.entries import FAMILIES, IndexEntry, Section
+from store.directory.entries import FAMILIES, IndexEntry, Section, key_of
 from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 
@@ -27,6 +27,7 @@ WITHOUT_PAUSE = 5000
 """Entries that are sorted into sections while the loop waits: some milliseconds."""
 
 T = TypeVar("T")
+BySection = Mapping[tuple[str, bytes], Sequence[bytes]]
 
 
 class Buckets(NamedTuple):
@@ -47,17 +48,17 @@ class Sections:
 
     async def change(self, removed: Iterable[IndexEntry], added: Iterable[IndexEntry]) -> None:
         """Removes and adds entries. A repetition changes nothing."""
-        changes: dict[Section, tuple[list[bytes], list[bytes]]] = defaultdict(lambda: ([], []))
-        for place, entries in enumerate((removed, added)):
-            for number, (section, rest) in enumerate(entries, 1):
-                changes[section][place].append(rest)
-                if number % WITHOUT_PAUSE == 0:
-                    await asyncio.sleep(0)
-        await in_parallel(
-            self._change(section, some, of_added)
-            for section, (out, into) in changes.items()
-            for some, of_added in _steps(out, into)
+        await self.write(await _by_section(removed), await _by_section(added))
+
+    async def write(self, removed: BySection, added: BySection, at_once: int = CALLS_AT_ONCE) -> None:
+        """As `change`, with the rests of the entries in lists by section; an entry may be in its list twice. At most
+        `at_once` calls run at a time."""
+        calls = (
+            self._change(Section(*section), out, into)
+            for section in {**removed, **added}
+            for out, into in _steps(removed.get(section, ()), sorted(added.get(section, ()), key=key_of))
         )
+        await in_parallel(calls, at_once)
 
     async def _change(self, section: Section, removed: Sequence[bytes], added: Sequence[bytes]) -> None:
         named = keys.directory_section(section.family, section.begin.hex())
@@ -132,7 +133,16 @@ def in_steps(items: Sequence[T], most: int) -> Iterable[Sequence[T]]:
     return (items[start : start + most] for start in range(0, len(items), most))
 
 
-def _steps(removed: list[bytes], added: list[bytes]) -> Iterable[tuple[Sequence[bytes], Sequence[bytes]]]:
+async def _by_section(entries: Iterable[IndexEntry]) -> dict[tuple[str, bytes], list[bytes]]:
+    found: dict[tuple[str, bytes], list[bytes]] = defaultdict(list)
+    for number, (section, rest) in enumerate(entries, 1):
+        found[section].append(rest)
+        if number % WITHOUT_PAUSE == 0:
+            await asyncio.sleep(0)
+    return found
+
+
+def _steps(removed: Sequence[bytes], added: Sequence[bytes]) -> Iterable[tuple[Sequence[bytes], Sequence[bytes]]]:
     for start in range(0, max(len(removed), len(added)), ENTRIES_AT_ONCE):
         end = start + ENTRIES_AT_ONCE
         yield removed[start:end], added[start:end]

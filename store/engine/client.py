@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any, Final
 
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -88,6 +88,11 @@ class Client(Redis):
     def get(self, name: Any) -> Awaitable[Any]:
         """The value of a key."""
         return self.pipelined.call(b"GET", name)
+
+    async def answers(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
+        """The replies to commands that are sent together, or the exceptions in their places: many commands cost much
+        less than in a pipeline of redis-py."""
+        return await self.pipelined.answers(commands)
 
     async def aclose(self, close_connection_pool: bool | None = None) -> None:
         """Closes the pipelined connections too."""

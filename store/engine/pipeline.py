@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import select
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import hiredis
@@ -84,6 +84,17 @@ class PipelinedConnection(asyncio.Protocol):
             self._flushing = True
             self._loop.call_soon(self._flush)
         return future
+
+    async def answers(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
+        """The replies to commands that share a write, or the exceptions in their places."""
+        calls = [self.call(*words) for words in commands]
+        try:
+            if waiting := [call for call in calls if not call.done()]:
+                await asyncio.wait(waiting[-1:])  # answers keep their order, so the others have theirs
+        finally:
+            for call in calls:
+                call.cancel()  # nothing, unless the caller goes
+        return [call.exception() or call.result() for call in calls]
 
     def _flush(self) -> None:
         """Sends the gathered calls."""

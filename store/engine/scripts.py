@@ -16,6 +16,7 @@ of the script runs (see EVAL's documentation). So a script with `@reserve` begin
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from store.engine.many import Gathering
 from store.engine.script_source import NOTED_AS, Script, own_scripts
 from store.engine.security_outcomes import OUTCOMES, WORDS
 from store.errors import StoreError, Unacknowledged, wrapped
@@ -36,7 +38,7 @@ Value = str | bytes | int
 ScriptObserver = Callable[[str, float], None]
 """Receives how many seconds a script took, for one call in `TIMED`, because reading the clock has a cost."""
 TIMED = 8
-NOTING = "local function note_change("
+NOTING = ("local function note_change(", "local function note_new(")
 """In scripts that note a person whom the index of people no longer fits."""
 Hear = Callable[[str, "Reply", Mapping[str, str], Mapping[str, "Value"]], None]
 """Receives each answer that concerns security: the script, its answer, keys and arguments."""
@@ -112,7 +114,13 @@ class _Prepared(dict[str, _Row]):
             word.encode(): Word(word, fields, heard=word in WORDS or (name, word) in OUTCOMES)
             for word, fields in script.replies.items()
         }
-        self[name] = row = (script, words, _picker(script.keys), _picker(script.args), NOTING in script.source)
+        self[name] = row = (
+            script,
+            words,
+            _picker(script.keys),
+            _picker(script.args),
+            any(one in script.source for one in NOTING),
+        )
         return row
 
     def read_all(self) -> None:
@@ -135,7 +143,7 @@ class Scripts:
         self.noted_as: Callable[[], str] = str
         """What scripts that record events note with them (`store/accounts/audit/recorded.py`)."""
         self.changed: Callable[[str], None] | None = None
-        """Receives the key of the notes that a script may have written with `note_change`."""
+        """Receives the key of the notes that a script may have written (`lua/include/directory/changed.lua`)."""
         self._lost: Counter[tuple[str, str]] = Counter()
         self._timed = cycle((True, *[False] * (TIMED - 1))).__next__
 
@@ -190,6 +198,25 @@ class Scripts:
         if notes and self.changed is not None:
             self.changed(keys["changed"])
         return reply
+
+    async def run_many(self, name: str, calls: Sequence[tuple[Mapping[str, str], Mapping[str, Value]]]) -> list[Reply]:
+        """Runs an idempotent script for several keys and arguments, all sent together: for many calls much faster than
+        `run`. Raises as `run`, after all have ended."""
+        script, words, keys_of, args_of, notes = self._scripts[name]
+        if (
+            not isinstance(self._client, Gathering)
+            or not script.idempotent
+            or script.durable
+            or script.records
+            or notes
+        ):
+            return await asyncio.gather(*(self.run(name, keys, **args) for keys, args in calls))
+        ordered: list[list[Value]] = [[*keys_of(keys), *args_of(args)] for keys, args in calls]
+        found = await self._client.answers(("EVALSHA", script.sha, len(script.keys), *one) for one in ordered)
+        for place, answer in enumerate(found):
+            if isinstance(answer, Exception):
+                found[place] = await _after(answer, self._client, script, ordered[place])
+        return [_reply(name, words, answer)[1] for answer in found]
 
 
 def _picker(names: Sequence[str]) -> _Picker:

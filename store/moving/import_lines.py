@@ -17,7 +17,7 @@ from store.accounts.external_ids import check_external_id
 from store.accounts.identities import MOST_IDENTITIES, UpstreamIdentity, check_identity
 from store.crypto.foreign.hashes import ForeignHash
 from store.crypto.foreign.texts import read_hash
-from store.json_text import Ambiguous, NotJSON, decode_strictly
+from store.json_text import Ambiguous, NotJSON, decode_quickly
 from store.names import MAX_GROUPS, check_groups, check_person_name, normalise_email
 
 MAX_LINE: Final = 64 * 1024
@@ -42,7 +42,7 @@ class ImportLine(NamedTuple):
     wrong: str = ""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, repr=False)
 class Mover:
     """A person who moves in. `created_at`: epoch ms, None for the time of the import."""
 
@@ -73,16 +73,17 @@ def read_mover(raw: bytes, latest: int) -> Mover:
     """The person of a line. `latest`: the latest time of creation, in epoch ms. Raises ValueError, whose reason quotes
     nothing from the line but the name of a member."""
     try:
-        record = decode_strictly(raw, DEEPEST)
+        record = decode_quickly(raw, DEEPEST)
     except Ambiguous:
         raise ValueError("The line has a repeated member, a NUL or half a character.") from None
     except NotJSON:
         raise ValueError(f"The line is no JSON object{_place(raw)}.") from None
     if not isinstance(record, dict):
         raise ValueError("The line is no JSON object.")
-    if unknown := sorted(record.keys() - MEMBERS):
+    if not record.keys() <= MEMBERS:
+        unknown = sorted(record.keys() - MEMBERS)
         raise ValueError(f"The line has a member that an import doesn't know{_shown(unknown[0])}.")
-    given = {name: value for name, value in record.items() if value is not None}
+    given = record if None not in record.values() else {name: one for name, one in record.items() if one is not None}
     email, name = (_text(given, member) for member in ("email", "name"))
     status = given.get("status", "active")
     if status not in ("active", "disabled"):
@@ -95,8 +96,8 @@ def read_mover(raw: bytes, latest: int) -> Mover:
         _secret(given["totp_secret"]) if "totp_secret" in given else b"",
         _moment(given["created_at"], latest) if "created_at" in given else None,
         status == "active",
-        _identities(given.get("links", [])),
-        _groups(given.get("groups", [])),
+        _identities(given["links"]) if "links" in given else (),
+        _groups(given["groups"]) if "groups" in given else (),
         _external_id(given["external_id"]) if "external_id" in given else "",
     )
 

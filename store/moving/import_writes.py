@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from store import keys
 from store.accounts.identities import MOST_IDENTITIES
 from store.accounts.movers import MoverRow
+from store.engine.many import answers_of
 from store.errors import wrapped
 from store.fsck.reading import in_steps
 from store.lifetimes import EMAIL_RESERVATION
@@ -48,11 +49,12 @@ class Prospect(NamedTuple):
 
 @dataclass(slots=True)
 class BatchOutcome:
-    """What became of a batch."""
+    """What became of a batch. `written`: the people who were created, by this or by an interrupted run."""
 
     created: int = 0
     updated: int = 0
     refused: list[tuple[int, str]] = field(default_factory=list)
+    written: list[Prospect] = field(default_factory=list)
 
 
 class Writes:
@@ -170,25 +172,22 @@ class Writes:
     async def _confirm(self, fresh: Sequence[Prospect], counted: BatchOutcome) -> None:
         """Makes the reservations permanent. Whose reservation was lost, because a minute has passed and somebody else
         came, is deleted again."""
-        kept = [why for some in in_steps(fresh, AT_ONCE) for why in await asyncio.gather(*map(self._keep, some))]
-        for one, why in zip(fresh, kept, strict=True):
-            if why:
-                await self._store.people.delete(one.user)
+        store = self._store
+        kept = await store.addresses.keep_all((one.mover.email, one.user) for one in fresh)
+        lost = {one.line: TAKEN for one, mine in zip(fresh, kept, strict=True) if not mine}
+        linked = [(identity, one) for one in fresh if one.line not in lost for identity in one.mover.identities]
+        kept = await store.identities.keep_all((identity, one.user) for identity, one in linked)
+        lost |= {one.line: LINK_TAKEN for (_, one), mine in zip(linked, kept, strict=True) if not mine}
+        external = [one for one in fresh if one.mover.external_id and one.line not in lost]
+        kept = await store.people.external_ids.keep_all((one.mover.external_id, one.user) for one in external)
+        lost |= {one.line: ID_TAKEN for one, mine in zip(external, kept, strict=True) if not mine}
+        for one in fresh:
+            if why := lost.get(one.line, ""):
+                await store.people.delete(one.user)
                 counted.refused.append((one.line, why))
             else:
-                counted.created += 1
-
-    async def _keep(self, one: Prospect) -> str:
-        """Why the person can't stay, or ""."""
-        if not await self._store.addresses.keep(one.mover.email, one.user):
-            return TAKEN
-        for identity in one.mover.identities:
-            if not await self._store.identities.keep(identity, one.user):
-                return LINK_TAKEN
-        external_id = one.mover.external_id
-        if external_id and not await self._store.people.external_ids.keep(external_id, one.user):
-            return ID_TAKEN
-        return ""
+                counted.written.append(one)
+        counted.created += len(counted.written)
 
     async def _note_prices(self, fresh: Sequence[Prospect]) -> None:
         """Notes what the passwords cost to check, for sign-ins with addresses that nobody has."""
@@ -256,11 +255,5 @@ class Writes:
 
     async def _batch(self, commands: Sequence[tuple[str | int, ...]]) -> list[Any]:
         """Sends commands together; in a cluster each goes to the node that owns its slot."""
-        if not commands:
-            return []
         with wrapped():
-            async with self._store.client.pipeline(transaction=False) as batch:
-                for command in commands:
-                    batch.execute_command(*command)
-                answers: list[Any] = await batch.execute()
-        return answers
+            return await answers_of(self._store.client, commands) if commands else []

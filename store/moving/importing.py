@@ -3,7 +3,8 @@
 A batch does what a sign-up does, for all of its people in each step: reserve the addresses and identities, write the
 rows, make the reservations permanent. Then the import notes its place. User ids follow from a random seed of the import
 and the number of the line: so a batch that was interrupted writes the same people again, and knows the addresses that
-it had reserved. The people of a few lines share a shard, and one script writes them.
+it had reserved. The people of a few lines share a shard, and one script writes them. Meanwhile the people of earlier
+batches go into the index of people (`store/moving/import_index.py`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -19,6 +21,8 @@ from store import keys
 from store.accounts.import_state import ImportProgress, ImportResult
 from store.clock import wall
 from store.crypto.seal import new_id
+from store.directory.relay import Listed
+from store.moving.import_index import ImportIndex
 from store.moving.import_lines import ImportLine, Mover, read_mover
 from store.moving.import_writes import BatchOutcome, Prospect, Writes
 from store.wiring import Store
@@ -60,7 +64,9 @@ class Import:
         self._source = source
         self._dry = dry
         self._kind = f"{kind} {int(update)}"
+        self._store = store
         self._writes = Writes(store, update=update, dry=dry)
+        self._index = ImportIndex(store)
         self._state = store.import_state
         self._latest = int(wall.time() * 1000) + AHEAD
 
@@ -75,6 +81,7 @@ class Import:
             # The input has changed, so line numbers name other people.
             lines, _ = self._opened()
             digest, progress = hashlib.sha256(), None
+        resumed = progress is not None
         if progress is None:
             progress = ImportProgress(new_id(), digest=digest.hexdigest())
             if not self._dry:
@@ -90,10 +97,16 @@ class Import:
                 writing = asyncio.ensure_future(self._write(name, batch, progress))
             if writing is not None:
                 progress = await writing
+            if not self._dry:
+                await self._index.finish()
         finally:
+            await self._index.cancel()
             if writing is not None and not writing.done():
                 writing.cancel()
                 await asyncio.wait([writing])
+        if resumed:
+            # The people whom the interrupted run had yet to enter into the index.
+            await self._store.directory_relay.sweep()
         if not self._dry:
             await self._state.forget(name)
         yield progress.result
@@ -151,14 +164,19 @@ class Import:
         )
         if not self._dry:
             await self._state.note(name, after)
+            await self._index.add(Listed(one.user, one.mover.email, one.mover.name) for one in counted.written)
         return after
 
 
 def user_of(seed: str, line: int) -> str:
     """The user id for a line of an import. Lines that follow each other share a shard; the shards take turns."""
-    place, own = line // TOGETHER, hashlib.blake2b(b"%d" % line, key=seed.encode(), digest_size=16).hexdigest()
-    first = int.from_bytes(hashlib.blake2b(b"shard", key=seed.encode(), digest_size=2).digest())
-    return keys.SHARDS[(first + place) % len(keys.SHARDS)] + own[3:]
+    own = hashlib.blake2b(b"%d" % line, key=seed.encode(), digest_size=16).hexdigest()
+    return keys.SHARDS[(_first_shard(seed) + line // TOGETHER) % len(keys.SHARDS)] + own[3:]
+
+
+@lru_cache(8)
+def _first_shard(seed: str) -> int:
+    return int.from_bytes(hashlib.blake2b(b"shard", key=seed.encode(), digest_size=2).digest())
 
 
 def _skip(lines: Iterator[ImportLine], progress: ImportProgress, digest: Any) -> bool:

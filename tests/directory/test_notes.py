@@ -8,6 +8,7 @@ import pytest
 
 from store import keys
 from store.engine.script_source import own_scripts, script_files
+from store.engine.scripts import NOTING
 from store.wiring import Store
 from tests.support.directory.listed_people import rename, sign_up
 
@@ -19,7 +20,7 @@ EARLIER = {"upgrade_person": "turns rows of layout 1 into those of layout 2, bef
 
 def test_every_change_of_address_or_name_is_noted() -> None:
     changing = {name for name, path in script_files().items() if CHANGES.search(path.read_text())}
-    noting = {name for name, script in own_scripts().items() if "local function note_change(" in script.source}
+    noting = {name for name, script in own_scripts().items() if any(one in script.source for one in NOTING)}
     assert {"create_user", "rename_user", "rename_person", "change_address", "undo_change", "delete_user"} <= noting
     assert changing - set(EARLIER) <= noting
 

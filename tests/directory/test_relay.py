@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from store import keys
@@ -87,6 +89,24 @@ async def test_many_people_are_written_together_and_again(memory_store: Store) -
     await memory_store.directory_relay.sweep()
     expected = {user: (email, "Countess" if user == changed else "Ada Lovelace") for user, email in people.items()}
     assert await flaws(memory_store, expected) == []
+
+
+@pytest.mark.parametrize("most", [3, 12, 120])
+async def test_many_entries_of_a_section_are_added_at_once(memory_store: Store, most: int) -> None:
+    """Names that begin alike, some longer than an entry, into buckets that are empty, partly full, and full."""
+    memory_store.directory_relay.sections.most = most
+    chance = random.Random(most)
+    names = ("Ada", "Adam", "Adelaide", "A" * 50 + " A", "Ad " * 12, *(f"Ad{chance.random()}" for _ in range(20)))
+    people: dict[str, tuple[str, str]] = {}
+    for number in (1, 5, 300, 40, 2):
+        listed = [
+            Listed(new_user_id(), f"ad{chance.randrange(10**6)}@example.org", chance.choice(names))
+            for _ in range(number)
+        ]
+        for _ in range(2):  # a repetition changes nothing
+            await memory_store.directory_relay.write(listed)
+        people |= {one.user: (one.email, one.name) for one in listed}
+    assert await flaws(memory_store, people) == []
 
 
 async def test_a_rebuild_goes_on_where_it_was_and_removes_what_no_row_says(memory_store: Store) -> None:

@@ -104,6 +104,19 @@ async def test_a_server_error_reaches_only_its_call(valkey_engine: Engine) -> No
 
 
 @pytest.mark.gen_test
+async def test_many_commands_have_their_answers_and_errors_in_their_places(valkey_engine: Engine) -> None:
+    async with connection_to(valkey_engine.url) as connection:
+        given = [(b"ECHO", "1"), (b"NOSUCH",), (b"ECHO", "3")]
+        one, wrong, three = await connection.answers(given)
+        assert (one, type(wrong), three) == (b"1", ResponseError, b"3")
+        assert await connection.answers([]) == []
+        asked = asyncio.ensure_future(connection.answers([(b"ECHO", "4")] * 9))
+        await asyncio.sleep(0)
+        asked.cancel()
+        assert await connection.answers([(b"ECHO", "5")]) == [b"5"]
+
+
+@pytest.mark.gen_test
 async def test_a_cancelled_call_does_not_shift_answers(valkey_engine: Engine) -> None:
     async with connection_to(valkey_engine.url) as connection:
         waiting = [asyncio.ensure_future(connection.call(b"EVAL", ECHO, 0, f"{n}")) for n in range(10)]

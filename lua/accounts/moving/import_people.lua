@@ -13,7 +13,11 @@
 --- @include "touch"
 --- @include "changed"
 
-local now, at, written = int(now_ms()), 1, 0
+local function add(row, field, value)
+  row[#row + 1], row[#row + 2] = field, value
+end
+
+local now, at, fresh = int(now_ms()), 1, {}
 for _, one in ipairs(people) do
   local member, email, verified, name, created_at, status, groups, identities, length, sealed, external_id = unpack(one)
   local own = prefix .. member .. ':'
@@ -21,20 +25,20 @@ for _, one in ipairs(people) do
   local password, secret = string.sub(secrets, at, at + length - 1), string.sub(secrets, at + length, at + length + sealed - 1)
   at = at + length + sealed
   if redis.call('EXISTS', user, own .. 'leaving') == 0 then
-    note_change(user, changed, member)
+    note_new(changed, member)
     -- The fields that every call reads come first, because a small hash is searched from its beginning.
-    redis.call('HSET', user, 'status', status, 'epoch', '1', 'email', email, 'name', name, 'password', password,
-      'created_at', created_at ~= '' and created_at or now)
-    if verified == 1 then redis.call('HSET', user, 'verified', '1') end
-    if groups ~= '' then redis.call('HSET', user, 'groups', groups) end
-    if external_id ~= '' then redis.call('HSET', user, 'external_id', external_id) end
+    local row = {'status', status, 'epoch', '1', 'email', email, 'name', name, 'password', password,
+      'created_at', created_at ~= '' and created_at or now}
+    if verified == 1 then add(row, 'verified', '1') end
+    if groups ~= '' then add(row, 'groups', groups) end
+    if external_id ~= '' then add(row, 'external_id', external_id) end
+    redis.call('HSET', user, unpack(row))
     if #identities > 0 then redis.call('HSET', own .. 'identities', unpack(identities)) end
     if sealed > 0 then redis.call('HSET', own .. 'factors', 'secret', secret, 'step', '0', 'since', now) end
-    redis.call('SADD', users, member)
     -- The first line of the trail, in the form of lua/include/audit.lua.
     redis.call('SET', own .. 'audit', now .. ' imported   \n')
-    written = written + 1
+    fresh[#fresh + 1] = member
   end
 end
-if written == 0 then touch(prefix .. people[1][1] .. ':user') end
-return {'ok', written}
+if #fresh > 0 then redis.call('SADD', users, unpack(fresh)) else touch(prefix .. people[1][1] .. ':user') end
+return {'ok', #fresh}

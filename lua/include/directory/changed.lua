@@ -7,3 +7,8 @@ local function note_change(user, changed, member)
   if not string.find('\n' .. noted, '\n' .. line, 1, true) then noted = noted .. line end
   redis.call('HSET', changed, member, noted)
 end
+
+-- The same for a person whose row the script is about to make.
+local function note_new(changed, member)
+  redis.call('HSETNX', changed, member, '')
+end

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from store.crypto.foreign.hashes import BROKEN, KEPT_DIGEST, SCHEMES, ForeignHash
+from store.crypto.foreign.hashes import BROKEN, KEPT_DIGEST, ForeignHash
 
 MAX_TEXT = 1024
 MAX_NUMBER = 2**31
@@ -120,8 +120,7 @@ def _number(value: object) -> int:
 
 
 def _made(scheme: str, cost: tuple[int, ...], salt: bytes, digest: bytes) -> ForeignHash:
-    """Numbers beyond what the store's form holds are beyond the bounds too, which `check` says first."""
-    SCHEMES[scheme].check(cost)
+    """Numbers beyond what the store's form holds are beyond the bounds too, which ForeignHash says first."""
     return ForeignHash(scheme, cost, salt, digest[:KEPT_DIGEST])
 
 

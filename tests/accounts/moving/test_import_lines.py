@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections.abc import Callable
 from io import BytesIO
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from store import names
 from store.accounts.identities import UpstreamIdentity
+from store.json_text import NotJSON, decode_quickly, decode_strictly
 from store.moving.import_lines import MAX_LINE, TOO_LONG, ImportLine, lines_of, read_mover
+from store.names import normalise_email
 from tests.support.lists.offenders import each
 from tests.support.moving.movers import GOOGLE, HASH, line
 
@@ -44,8 +51,8 @@ def test_a_line_has_everything_that_a_person_brings() -> None:
 
 def test_a_line_needs_an_address_and_a_name_alone() -> None:
     nulls = dict.fromkeys(("email_verified", "password_hash", "totp_secret", "created_at", "links", "groups"))
-    for given in (line(ADA), line(ADA, **nulls)):
-        mover = read_mover(given, NOW)
+    for raw in (line(ADA), line(ADA, **nulls)):
+        mover = read_mover(raw, NOW)
         assert (mover.verified, mover.active, mover.password, mover.created_at) == (False, True, None, None)
 
 
@@ -123,3 +130,44 @@ def test_no_line_takes_long(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         read_mover(raw, NOW)
     assert time.process_time() - began < 0.25
+
+
+PARTS = (
+    '"a"',
+    '"b"',
+    '"\\u0061"',
+    '"\\u0000"',
+    '"\\ud800"',
+    '"\\ud83d\\ude00"',
+    '"\\""',
+    '"\\\\"',
+    '"ü"',
+    "1",
+    "1e999",
+)
+TEXTS = st.lists(st.sampled_from((*PARTS, "9" * 30, "null", "NaN", '"a":"b"', '"a":1', '"a":"b","a":"c"', *":,{}[] ")))
+
+
+@given(TEXTS.map("".join) | TEXTS.map(lambda parts: f'{{"a":"b"{",".join(["", *parts])}}}'))
+def test_a_line_that_is_read_quickly_means_what_the_slow_reader_says(text: str) -> None:
+    assert _read(decode_quickly, text) == _read(decode_strictly, text)
+
+
+def _read(decode: Callable[[bytes, int], Any], text: str) -> str:
+    try:
+        return repr(decode(text.encode(), 3))
+    except NotJSON as error:
+        return type(error).__name__
+
+
+@given(st.text("aB0._-+@=?! é", max_size=12), st.text("aB0.-c@é", max_size=12))
+def test_a_plain_address_has_the_form_that_the_rules_give(local: str, domain: str) -> None:
+    found = []
+    for plain in (names._PLAIN_EMAIL, re.compile("(nothing)")):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(names, "_PLAIN_EMAIL", plain)
+            try:
+                found.append(normalise_email(f"{local}@{domain}"))
+            except ValueError as error:
+                found.append(str(error))
+    assert found[0] == found[1]

@@ -15,13 +15,14 @@ from store.accounts.signin.totp import code_at
 from store.crypto.keyring import Keys
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable
-from store.moving import importing
+from store.moving import import_index, importing
 from store.moving.import_lines import read_mover
 from store.moving.import_writes import ID_TAKEN, LINK_TAKEN, TAKEN, TOO_MANY_LINKS
 from store.moving.importing import TOGETHER, user_of
 from store.moving.people_export import people_lines
 from store.results import Visitor
 from store.wiring import Store
+from tests.support.directory.listed_people import everybody, flaws
 from tests.support.moving.movers import GOOGLE, HASH, PASSWORD, bring, line, lines
 from tests.support.processes.engines import Engine
 from tests.support.store.checked_store import checked, findings
@@ -206,6 +207,22 @@ async def test_an_interrupted_import_continues_behind_its_last_batch(memory_stor
     await sound(store)
 
 
+async def test_people_of_an_import_are_in_the_index_of_people(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_index, "AT_ONCE", 2 * BATCH)
+    store, given = memory_store, lines(4 * BATCH)
+    await bring(store, given[: BATCH + 5], batches=1)  # interrupted before the index
+    assert [key async for key in store.client.scan_iter("*:changed")]
+    result = await bring(store, given[: BATCH + 5])
+    assert result.created == BATCH + 5
+    await bring(store, given)
+    assert [key async for key in store.client.scan_iter("*:changed")] == []
+    people = {one.user: (one.email, one.name) for one in await everybody(store, "ada", by="name")}
+    assert len(people) == 4 * BATCH
+    assert await flaws(store, people) == []
+
+
 async def test_an_input_that_changed_meanwhile_is_read_from_its_first_line(memory_store: Store) -> None:
     store, given = memory_store, lines(3 * BATCH, padding="")
     given = [one.replace(b', "padding": ""', b" " * 2000) for one in given]
@@ -217,7 +234,7 @@ async def test_an_input_that_changed_meanwhile_is_read_from_its_first_line(memor
     assert (result.created, result.refused) == (2 * BATCH + 1, BATCH - 1)
 
 
-@pytest.mark.parametrize("script", ["import_people", "confirm_email", "keep_identity", "note_import"])
+@pytest.mark.parametrize("script", ["import_people", "confirm_email", "keep_identity", "note_import", "settle_changed"])
 @pytest.mark.parametrize("lose_request", [True, False])
 async def test_a_batch_that_was_cut_short_is_written_once(
     valkey_engine: Engine, keys: Keys, script: str, lose_request: bool

@@ -43,6 +43,12 @@ async def _(w: World) -> Call:
     return lambda: w.store.identities.keep(one, w.user)
 
 
+@call("identities.keep_all", "keep_identity")
+async def _(w: World) -> Call:
+    one = await linked(w)
+    return lambda: w.store.identities.keep_all([(one, w.user)])
+
+
 @call("identities.restore", "keep_identity")
 async def _(w: World) -> Call:
     one = await linked(w)

@@ -31,6 +31,11 @@ async def _(w: World) -> Call:
     return lambda: w.store.addresses.keep(w.email, w.user)
 
 
+@call("addresses.keep_all", "confirm_email")
+async def _(w: World) -> Call:
+    return lambda: w.store.addresses.keep_all([(w.email, w.user)])
+
+
 @call("addresses.claim", "confirm_email")
 async def _(w: World) -> Call:
     return lambda: w.store.addresses.claim(w.email, w.user)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -50,6 +50,14 @@ class Armed:
             self.times -= 1
             (self._proxy.drop_request if self.lose_request else self._proxy.drop_reply)("EVALSHA")
         return await self._client.evalsha(sha, *words)
+
+    async def answers(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
+        given = list(commands)
+        if self.times and any(self.sha in words for words in given):
+            self.times -= 1
+            (self._proxy.drop_request if self.lose_request else self._proxy.drop_reply)("EVALSHA")
+        found: list[Any] = await self._client.answers(given)  # type: ignore[attr-defined]  # of ours
+        return found
 
 
 @asynccontextmanager
