@@ -148,9 +148,7 @@ def report(measured: dict[str, Any]) -> str:
     ]
     if check := measured.get("fsck"):
         answer = check["answer"]
-        rows.append(
-            ("after a kill at half: fsck", f"{answer['errors']} errors, {answer['notes']} notes", "0 errors")
-        )
+        rows.append(("after a kill at half: fsck", f"{answer['errors']} errors, {answer['notes']} notes", "0 errors"))
     return table(("what", "measured", "aim"), rows, words=1)
 
 
