@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 
 @runtime_checkable
-class Gathering(Protocol):
+class SharedWrites(Protocol):
     """A client that sends many commands in one write."""
 
     async def answers(self, commands: Iterable[Sequence[Any]]) -> list[Any]:
@@ -24,7 +24,7 @@ class Gathering(Protocol):
 async def answers_of(client: Redis, commands: Sequence[Sequence[Any]]) -> list[Any]:
     """The replies to commands that are sent together; in a cluster each goes to the node that owns its slot. Raises
     redis-py's errors."""
-    if not isinstance(client, Gathering):
+    if not isinstance(client, SharedWrites):
         async with client.pipeline(transaction=False) as batch:
             for command in commands:
                 batch.execute_command(*command)

@@ -29,7 +29,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from store.engine.many import Gathering
+from store.engine.many import SharedWrites
 from store.engine.script_source import NOTED_AS, Script, own_scripts
 from store.engine.security_outcomes import OUTCOMES, WORDS
 from store.errors import StoreError, Unacknowledged, wrapped
@@ -204,7 +204,7 @@ class Scripts:
         `run`. Raises as `run`, after all have ended."""
         script, words, keys_of, args_of, notes = self._scripts[name]
         if (
-            not isinstance(self._client, Gathering)
+            not isinstance(self._client, SharedWrites)
             or not script.idempotent
             or script.durable
             or script.records

@@ -161,7 +161,7 @@ def test_every_named_flag_exists(path: Path) -> None:
     # The flags of the proof and of the demo app stand in their own programs.
     known |= set(re.findall(r'"(--[a-z-]+)"', (ROOT / "dev" / "proof" / "options.py").read_text()))
     known |= set(re.findall(r'add_argument\("(--[a-z-]+)"', (ROOT / "examples" / "demo_app.py").read_text()))
-    for program in ("deploy/image.py", "dev/proof/two_hosts/__main__.py"):
+    for program in ("deploy/image.py", "dev/proof/two_hosts/__main__.py", "dev/bench/importing.py"):
         known |= set(re.findall(r'add_argument\(\s*"(--[a-z-]+)"', (ROOT / program).read_text()))
     # Flags of other programs are theirs.
     others = "redis-server|redis-cli|pip install|pip wheel|stripe listen|claude mcp add|docker|helm|kubectl"
