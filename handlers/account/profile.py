@@ -18,6 +18,8 @@ NOTICES = {
     "passkey-offer": Phrase("We won’t offer you a passkey again. You can add one under Security."),
     "preferences": Phrase("Your language and time zone were changed."),
 }
+ZONE_NOTICES = {**NOTICES, "preferences": Phrase("Your time zone was changed.")}
+"""Where there is one language, so nobody chose it."""
 
 
 class ProfilePage(PageHandler):
@@ -26,6 +28,7 @@ class ProfilePage(PageHandler):
     async def show(self, *, name: str | None = None, name_error: str = "", picture_error: str = "") -> None:
         """The page, with what was typed and its errors."""
         profile = await self.store.sessions.profile(self.require_session())
+        has_languages = len(self.site.languages.all) > 1
         self.render(
             "account/profile.html",
             title=Phrase("Your account"),
@@ -35,8 +38,8 @@ class ProfilePage(PageHandler):
             name=profile.name if name is None else name,
             name_error=name_error,
             picture_error=picture_error,
-            notice=self.notice(NOTICES),
-            has_languages=len(self.site.languages.all) > 1,
+            notice=self.notice(NOTICES if has_languages else ZONE_NOTICES),
+            has_languages=has_languages,
             passkey_offer=profile.passkey_offer and self.site.relying_party is not None,
         )
 

@@ -202,7 +202,7 @@ async def test_a_page_shows_the_apps_statistics(service: Service, site: Site) ->
     assert header == "day,calls,refused_as_too_many,dollars,connected,disconnected"
     assert len(rows) == 30
     assert rows[-1].split(",", 1)[1] == "1,0,0.0015,1,0"
-    assert "$0.0015 2,012 tokens in, 3 out Prompt cache: 2,000 read, 0 written 4 web searches 1 call" in text
+    assert "$0.0015 2,012 tokens in, 3 out Prompt cache: 2,000 read, 0 written 4 web searches 1 AI call" in text
     (model,) = site.models.all()
     price = model.price()
     assert price is not None

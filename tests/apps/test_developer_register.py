@@ -188,4 +188,4 @@ async def test_the_setting_limits_a_persons_apps(service: Service) -> None:
     for _ in range(2):
         assert (await register(browser)).code == 200
     assert (await register(browser)).code == 403
-    assert "the most that one person can have" in text_of(await browser.get("/developer/apps"))
+    assert "A person can have " in text_of(await browser.get("/developer/apps"))

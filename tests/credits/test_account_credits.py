@@ -130,7 +130,7 @@ async def test_spending_is_summed_by_app(service: Service) -> None:
     for spender, output in ((caller, 10), (other, 1000), (caller, 20)):
         await charge(service.store, spender, output)
     words = words_of(await browser.get(CREDITS))
-    assert "Spent by app, in the transactions below: Quill $0.018 1 call Web App $0.00645 2 calls" in words
+    assert "Spent by app, in the transactions below: Quill $0.018 1 AI call Web App $0.00645 2 AI calls" in words
 
 
 @pytest.mark.gen_test

@@ -165,7 +165,7 @@ def newcomer(tour: Tour) -> None:
     tour.open("/account/language")
     tour.stop("account/language.html", "Time zone")
     tour.submit("/account/language", zone="Europe/Berlin")
-    tour.stop("account/profile.html preferences", "Your language and time zone were changed")
+    tour.stop("account/profile.html preferences", "Your time zone was changed")
     tour.open("/account/email")
     tour.submit("/account/email/confirm")
     tour.stop("links/mail_sent.html again", "won’t arrive")
