@@ -17,6 +17,7 @@ from cli.commands.context import OLDER_STAYS, ONLY_ONE, SHOWN_ONCE, SIGNING_ONCE
 from cli.remote.app_logos import set_logo
 from cli.remote.client import RemoteServer, ServerUnreachable, part
 from cli.remote.person_parts import PERSON_PARTS, RemoteCommand
+from cli.remote.server_keys import SERVER_KEYS
 from cli.remote.shown import person_of, user_of
 from cli.terminal.outcome import CommandResult
 from store.apps.registration_rows import RECORD
@@ -26,6 +27,12 @@ from store.refused import Refused
 PEOPLE: Final = ("email", "sub", "status", "name")
 WAIT: Final = 0.2
 """Seconds between two looks at long work."""
+INVITED: Final = {
+    True: "The address gets this link by e-mail.",
+    False: "The server has no mail server, so it sends no e-mail. Give this link to that person yourself.",
+    None: "If the server has a mail server, the address gets this link by e-mail. Otherwise give it to that person.",
+}
+"""What to do with the link of an invitation; None: a server of an earlier release, which doesn't say."""
 ACTIVITY: Final = ("at", "event", "client_id", "address", "agent")
 
 
@@ -62,9 +69,7 @@ def create_user(server: RemoteServer, args: Namespace) -> CommandResult:
 def invite_user(server: RemoteServer, args: Namespace) -> CommandResult:
     """Invites an address by e-mail."""
     record = server.do("POST", "/people", {"email": args.email, "invite": True})
-    note = (
-        "The address gets this link by e-mail. If the server has no mail server, give the link to that person yourself."
-    )
+    note = INVITED[record.get("mailed")]
     return CommandResult({"email": record["email"], "link": record["link"]}, note=note)
 
 
@@ -284,21 +289,6 @@ def export_events(server: RemoteServer, args: Namespace) -> CommandResult:
     return CommandResult({} if args.output == exports.STANDARD_OUTPUT else {"bytes": size, "output": args.output})
 
 
-def list_secret_keys(server: RemoteServer, args: Namespace) -> CommandResult:
-    """Lists the ids of the secret keys, and since when each is in use."""
-    from cli.commands import key_ages
-
-    found = [one for one in server.get("/keys")["items"] if one["kind"] == "secret"]
-    return key_ages.listed([{**one, "id": int(one["id"])} for one in found])
-
-
-def list_signing_keys(server: RemoteServer, args: Namespace) -> CommandResult:
-    """Lists the keys that sign."""
-    found = [one for one in server.get("/keys")["items"] if one["kind"] == "signing"]
-    keys = [{"kid": one["id"], **{name: one[name] for name in ("alg", "state", "signsFrom", "until")}} for one in found]
-    return CommandResult({"keys": keys}, ("kid", "alg", "state", "signsFrom", "until"))
-
-
 REMOTE: Final[Mapping[str, RemoteCommand]] = {
     "people.list_users": list_users,
     "people.show_user": show_user,
@@ -332,8 +322,7 @@ REMOTE: Final[Mapping[str, RemoteCommand]] = {
     "webhooks.replay": replay,
     "audit.show_events": show_events,
     "audit.export_events": export_events,
-    "keys.list_keys": list_secret_keys,
-    "signing.list_keys": list_signing_keys,
+    **SERVER_KEYS,
 }
 """Each remote command, by the name of the local one."""
 

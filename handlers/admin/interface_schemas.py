@@ -65,7 +65,7 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
     "NewPerson": {
         "anyOf": [
             record({**_PERSON, **_SEEN}, {"password": maybe(TEXT)}),
-            record({"email": TEXT, "invited": {"const": True}, "link": maybe(TEXT)}),
+            record({"email": TEXT, "invited": {"const": True}, "mailed": FLAG, "link": maybe(TEXT)}),
         ]
     },
     "ShownSuspension": record({"reason": TEXT, "note": TEXT, "until": maybe(TIME)}),

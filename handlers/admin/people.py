@@ -80,9 +80,8 @@ class AdminPeopleHandler(AdminOnePersonHandler):
         self.store.security.note("invited_by_operator", typed=email)
         return {**await self._invited(email), "link": link}
 
-    @staticmethod
-    async def _invited(typed: str) -> Record:
-        return {"email": normalise_email(typed), "invited": True}
+    async def _invited(self, typed: str) -> Record:
+        return {"email": normalise_email(typed), "invited": True, "mailed": self.site.mail.confirms}
 
 
 class AdminPersonHandler(AdminOnePersonHandler):

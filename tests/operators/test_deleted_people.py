@@ -89,7 +89,7 @@ async def test_address_and_name_of_a_deleted_person_are_nowhere(desk: Desk, monk
     made = [await desk.ask("POST", "/people", more, headers=once(8)) for _ in range(2)]
     assert [(one.code, bool(json_of(one)["password"])) for one in made] == [(201, True), (201, False)]
     again = await desk.ask("POST", "/people", {"email": ADDRESS, "invite": True}, headers=once(0))
-    assert json_of(again) == {"email": ADDRESS, "invited": True, "link": None}
+    assert json_of(again) == {"email": ADDRESS, "invited": True, "mailed": False, "link": None}
     await scim.ask("PUT", f"/Users/{user}", {"schemas": [USER], "userName": ADDRESS, "externalId": ADDRESS})
     plan = await desk.do("POST", "/people/bulk", {"act": "sign-out", "query": ADDRESS, "dryRun": True})
     assert plan["total"] == 1

@@ -163,10 +163,12 @@ async def test_what_makes_no_account_is_refused(desk: Desk, body: Any) -> None:
 async def test_an_invitation_is_mailed(desk: Desk, site: Site) -> None:
     sent = posted(site.mail)
     answer = await desk.do("POST", "/people", {"email": "new@example.com", "invite": True})
-    assert answer["invited"] is True
+    assert (answer["invited"], answer["mailed"]) == (True, False)
     assert (await desk.store.people.invited(answer["link"].partition("invite=")[2])) is not None
     assert [(mail.what, mail.to) for mail in sent] == [("signup", "new@example.com")]
     assert answer["link"] in sent[0].text
+    site.mail.confirms = True  # a mail server takes them
+    assert (await desk.do("POST", "/people", {"email": "other@example.com", "invite": True}))["mailed"] is True
 
 
 async def test_name_and_groups_change(desk: Desk) -> None:

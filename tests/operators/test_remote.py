@@ -159,6 +159,18 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert elsewhere.error("audit", "export")[:2] == (1, "invalid_request")
     assert there("operator-key", "list")["keys"][0]["role"] == "admin"
     assert "keys" in there("keys", "signing", "list")
+    words = (
+        "--server",
+        elsewhere.url,
+        "--key-file",
+        str(elsewhere.file),
+        "user",
+        "invite",
+        "--email",
+        "new@example.com",
+    )
+    assert manage.main([*words], {}) == 0
+    assert "sends no e-mail. Give this link" in elsewhere.capsys.readouterr().out
     assert there("keys", "list") == local("keys", "list")
     assert there("keys", "list")["keys"][0]["since"]
     assert elsewhere.error("user", "delete", EVE, "--yes")[:2] == (1, "access_denied")
