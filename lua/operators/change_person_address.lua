@@ -44,7 +44,7 @@ if old == email then
         closed[#closed + 1] = entry.email
       end
     end
-    record(audit, 'email_changed_by_operator', '', '', '')
+    record(audit, 'email_links_ended_by_operator', '', '', '')
     return {'closed', closed, warned_of(user, undos, now)}
   end
   return {'same', warned_of(user, undos, now)}

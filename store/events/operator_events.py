@@ -36,6 +36,7 @@ OPERATOR_EVENTS: Final = (
     by_operator("identity_unlinked_by_operator", "Account at another site disconnected by the operator"),
     by_operator("link_sent_by_operator", "E-mail link sent by the operator"),
     by_operator("email_changed_by_operator", "E-mail address changed by the operator"),
+    by_operator("email_links_ended_by_operator", "E-mail links back to earlier addresses ended by the operator"),
     by_operator("name_changed_by_operator", "Name changed by the operator", trail="ordinary"),
     by_operator("external_id_changed_by_operator", "Link to your organization’s directory changed by the operator"),
     by_operator("role_given_by_operator", "Operator role given to you"),
