@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
+from handlers.core.format import MINUS
 from store import keys
 from tests.admin.conftest import Console, Operator
 from tests.support.http.driver import EMAIL, NAME, PASSWORD
@@ -130,11 +131,31 @@ async def test_a_wrong_form_says_what_to_do_and_changes_nothing(
     assert (await console.store.credits.show(console.service.ada)).paid == 0
 
 
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [({"reason": "Unpaid", "until": "tomorrow"}, "until"), ({"reason": "", "until": "2099-01-31"}, "reason")],
+)
+async def test_a_mistake_in_the_form_of_a_suspension_has_the_focus(
+    console: Console, fields: dict[str, str], wrong: str
+) -> None:
+    admin, path = await proved(console)
+    text = (await admin.send(f"{path}/suspend", note="Ticket 4711", **fields)).body.decode()
+    inputs = {found[1]: found[0] for found in re.finditer(r'<input id="(\w+)"[^>]*>', text)}
+    assert [name for name, one in inputs.items() if "autofocus" in one] == [wrong]
+    assert [name for name, one in inputs.items() if 'aria-invalid="true"' in one] == [wrong]
+    assert [name for name, one in inputs.items() if "suspend-error" in one] == [wrong]
+    for name, value in {"note": "Ticket 4711", **fields}.items():
+        assert f'value="{value}"' in inputs[name]
+    assert re.search(r"<details open>\s*<summary>Suspend…", text)
+
+
 async def test_credits_are_given_once_for_each_form(console: Console) -> None:
     admin, path = await proved(console)
     for _ in range(3):
         await admin.do(f"{path}/credits", amount="12.50", reason="Sorry", key="k" * 22)
+    assert "Credits changed by $12.50. The balance is now $12.50." in shown(await admin.open(f"{path}?credits"))
     await admin.do(f"{path}/credits", amount="-2", reason="Too much", key="l" * 22)
+    assert f"Credits changed by {MINUS}$2.00. The balance is now $10.50." in shown(await admin.open(f"{path}?credits"))
     assert (await console.store.credits.show(console.service.ada)).paid == 10_500_000
 
 

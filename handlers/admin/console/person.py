@@ -13,6 +13,7 @@ from handlers.admin.console.people import PEOPLE, STATUS_NAMES
 from handlers.core.devices import device_phrase
 from handlers.core.page import DownloadPage
 from handlers.core.params import Params
+from store.credits.credits import Account
 from store.operators.person_view import PersonView
 from store.operators.roles import APART, PEOPLES_ROLES, OperatorAct, OperatorActor, may
 from store.phrases import Phrase
@@ -63,6 +64,8 @@ NOTICES = {
     "role": Phrase("The role was changed. The person gets an e-mail."),
 }
 
+CREDITS_CHANGED = Phrase("Credits changed by %(amount)s. The balance is now %(balance)s.")
+
 
 def _status(view: PersonView) -> str:
     return "suspended" if view.summary.suspended else view.person.status
@@ -85,6 +88,9 @@ def offered(actor: OperatorActor, view: PersonView) -> frozenset[OperatorAct]:
 
 class PersonPage(ConsolePage, DownloadPage):
     """Shared by the page of a person and its forms."""
+
+    wrong = ""
+    """The field of a form with an error, if it is not the first one."""
 
     async def show(self, user: str, part: str = "", error: str = "", typed: Params | None = None) -> None:
         """The page. `part`: the form with the error, which shows what was `typed`. Raises Refused("not_found")."""
@@ -138,10 +144,19 @@ class PersonPage(ConsolePage, DownloadPage):
             providers=self.site.providers,
             part=part,
             error=error,
+            wrong=self.wrong,
             typed=typed or Params({}),
             nonce=(typed and typed.get("key")) or secrets.token_urlsafe(16),
-            notice=self.notice(NOTICES),
+            notice=self._said(self.notice(NOTICES), account),
         )
+
+    def _said(self, notice: str | None, account: Account) -> str | None:
+        """The notice, with amount and balance after a change of credits."""
+        given = next((one.amount for one in account.entries if one.kind == "grant"), None)
+        if notice != NOTICES["credits"] or given is None:
+            return notice
+        money = self.wording(self.person.preferences).money
+        return CREDITS_CHANGED.filled(amount=money(given), balance=money(account.paid))
 
 
 class ConsolePersonHandler(PersonPage):

@@ -64,7 +64,11 @@ class ConsoleSuspendHandler(PersonAct):
     async def act(self, user: str, params: Params) -> None:
         """Suspends the person, who reads `reason`; operators read `note`."""
         until = (params.get("until") or "").strip()
-        ends = suspended_until(until, Phrase("End")) if until else None
+        try:
+            ends = suspended_until(until, Phrase("End")) if until else None
+        except ValueError:
+            self.wrong = "until"
+            raise
         suspension = Suspension(params.get("reason") or "", params.get("note") or "", ends)
         await self.store.people_acts.suspend(self.actor, user, suspension)
 

@@ -69,7 +69,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "names": {text: text},
         "sessions": [Sample(id=text, device=text, address=text, since=NOW, seen=NOW)],
         "entries": [Sample(at=NOW, text=text, app=text, address=text, device=text)],
-        **{"part": "", "error": "", "nonce": text, "usual_days": 7, "providers": Providers()},
+        **{"part": "", "error": "", "wrong": "", "nonce": text, "usual_days": 7, "providers": Providers()},
         "typed": Params(dict.fromkeys(("amount", "reason", "note", "until", "days", "email"), text)),
     }
     bare = Sample(app_since=None, codes=0, passkeys=[], identities=[])
