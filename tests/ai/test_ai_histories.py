@@ -66,7 +66,8 @@ class History:
         count of their output; never more than was held."""
         if not self.accepted or self.ending == "refused":
             return 0
-        reported = self.reports[: max(0, self.leaves or 0)] if self.left else self.reports
+        # Who hangs up before the answer pays what is on its way by then, which here is all of it.
+        reported = self.reports[: self.leaves] if self.left and self.leaves != -1 else self.reports
         figures = [one for one in reported if one is not None]
         received = len(reported) * count("word")
         highest = max(figures, default=0)
@@ -201,6 +202,7 @@ histories = st.builds(
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(histories)
 @example(History(True, False, True, [], "complete", -1, 25))
+@example(History(True, False, True, [None, 5], "complete", -1, None))
 @example(History(True, False, True, [None, None], "complete", 1, 25))
 @example(History(False, False, True, [5], "complete", -1, 25))
 @example(History(True, True, True, [None], "broken", 0, None))
