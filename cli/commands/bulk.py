@@ -9,7 +9,7 @@ from typing import Any
 
 from cli.commands.context import Context
 from cli.terminal.outcome import CommandResult
-from store.operators.bulk_acts import MOST_PEOPLE, BulkOrder, check_same
+from store.operators.bulk_acts import MOST_PEOPLE, BulkOrder
 from store.operators.records import bulk_record, plan_record
 from store.operators.roles import OperatorActor
 
@@ -27,7 +27,7 @@ async def bulk_users(context: Context, args: Namespace) -> CommandResult:
     order = BulkOrder(args.act, users_in(args.file), args.query, args.status, *suspension, args.wait)
     if not args.token:
         return told(plan_record(await acts.plan(BY_COMMAND, order)))
-    check_same((await acts.show(args.token)).order, order)
+    acts.check_same((await acts.show(args.token)).order, order)
     job = await acts.begin(BY_COMMAND, args.token)
     if job:
         from cli.operator_mail import mailing  # what mails need takes longer to load than most commands run

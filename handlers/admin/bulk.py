@@ -8,7 +8,7 @@ from handlers.admin import operator_mails
 from handlers.admin.base import AdminHandler, valid
 from handlers.core.params import Params
 from observability.spans import continued
-from store.operators.bulk_acts import BulkOrder, check_same
+from store.operators.bulk_acts import BulkOrder
 from store.operators.records import bulk_record, plan_record
 from store.refused import Refused
 
@@ -31,7 +31,7 @@ class AdminBulkHandler(AdminHandler):
         if not token:
             raise Refused("invalid_request", "Send dryRun first. The answer has the token that this needs.")
         planned = (await acts.show(token)).order
-        check_same(planned, order_of(params, params.get("act") or planned["act"]))
+        acts.check_same(planned, order_of(params, params.get("act") or planned["act"]))
         job = await acts.begin(self.actor, token)
         if job:
             work = acts.run(self.actor, job, operator_mails.telling(self.site))

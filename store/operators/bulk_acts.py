@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from store.accounts.planned_deletions import NONE_PLANNED, check_wait
-from store.crypto.seal import fingerprint
 from store.errors import StoreError
 from store.names import is_user_id
 from store.operations import Person, Suspension, suspended_until
@@ -81,8 +80,8 @@ class BulkPlan(NamedTuple):
 
 
 class BulkActs:
-    """Acts on up to 1,000 people. Each person is checked and noted as by an act on them alone. Every method raises
-    Refused, StoreUnavailable."""
+    """Acts on up to 1,000 people. Each person is checked and noted as by an act on them alone. `fingerprints`: as of
+    OperatorReplies. Every method raises Refused, StoreUnavailable."""
 
     def __init__(
         self,
@@ -91,7 +90,9 @@ class BulkActs:
         pages: PeoplePages,
         operator_keys: OperatorKeys,
         holders: RoleHolders,
+        fingerprints: Callable[[str], list[str]],
     ) -> None:
+        self._fingerprints = fingerprints
         self._keys = operator_keys
         self._holders = holders
         self._jobs = jobs
@@ -116,7 +117,7 @@ class BulkActs:
             some = users[start : start + BATCH]
             found = await asyncio.gather(*(self._refusal(actor, act, user) for user in some))
             refusals += [(user, why) for user, why in zip(some, found, strict=True) if why]
-        told: dict[str, Any] = {"act": act, "people": users, "query": _kept(order.query), "status": order.status}
+        told: dict[str, Any] = {"act": act, "people": users, "query": self._kept(order.query), "status": order.status}
         if suspension:
             told |= {"reason": order.reason, "note": order.note, "until": order.until}
         if order.days is not None:
@@ -124,6 +125,25 @@ class BulkActs:
         token = await self._jobs.prepare(KIND, actor, told, len(users))
         shown = tuple(refusals[:SHOWN_REFUSALS])
         return BulkPlan(token, act, len(users) - len(refusals), len(refusals), shown, order.days)
+
+    def check_same(self, planned: dict[str, Any], order: BulkOrder) -> None:
+        """Raises Refused("invalid_request") if an order that comes with a token says something else than its dry run
+        (`planned`): whoever asks for a wait must not get an act at once."""
+        kept = ordered(planned)
+        for name, wanted in order._asdict().items():
+            found = getattr(kept, name)
+            if name == "people":
+                wanted, found = ({*map(str, people)} for people in (wanted, found))
+            same = wanted == found
+            if name == "query" and wanted:  # the release before kept the query itself
+                same = same or found in self._fingerprints(f"query {wanted}")
+            if wanted not in (None, "", set()) and not same:
+                raise Refused("invalid_request", f"The token is of another dry run ({SENT.get(name, name)} differs).")
+
+    def _kept(self, query: str) -> str:
+        """A query in a job: only its fingerprint, because it may be the address of somebody who is deleted within the
+        day."""
+        return query and self._fingerprints(f"query {query}")[0]
 
     async def begin(self, actor: OperatorActor, token: str) -> BegunJob | None:
         """The planned act, to be given to `run`; None if it was begun before. Raises Refused("not_found") for another
@@ -239,25 +259,6 @@ class BulkActs:
             except StoreError as error:
                 log.warning("mail about a deletion not sent: %s", error)
         return ""
-
-
-def check_same(planned: dict[str, Any], order: BulkOrder) -> None:
-    """Raises Refused("invalid_request") if an order that comes with a token says something else than its dry run
-    (`planned`): whoever asks for a wait must not get an act at once."""
-    kept = ordered(planned)
-    for name, wanted in order._asdict().items():
-        found = getattr(kept, name)
-        if name == "people":
-            wanted, found = ({*map(str, people)} for people in (wanted, found))
-        if name == "query" and found != wanted:
-            wanted = _kept(wanted)
-        if wanted not in (None, "", set()) and wanted != found:
-            raise Refused("invalid_request", f"The token is of another dry run ({SENT.get(name, name)} differs).")
-
-
-def _kept(query: str) -> str:
-    """A query in a job: only its digest, because it may be the address of somebody who is deleted within the day."""
-    return query and fingerprint(query)
 
 
 def ordered(kept: dict[str, Any]) -> BulkOrder:

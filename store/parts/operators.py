@@ -74,7 +74,7 @@ class OperatorParts(ResourceParts):
     def operator_replies(self) -> OperatorReplies:
         from store.operators.replies import OperatorReplies
 
-        return OperatorReplies(self.client, self.scripts)
+        return OperatorReplies(self.client, self.scripts, self.security.fingerprints)
 
     @part
     def hosted_sizes(self) -> HostedSizes:
@@ -140,7 +140,10 @@ class OperatorParts(ResourceParts):
     def bulk_acts(self) -> BulkActs:
         from store.operators.bulk_acts import BulkActs
 
-        return BulkActs(self.jobs, self.people_acts, self.people_pages, self.operator_keys, self.role_holders)
+        return BulkActs(
+            *(self.jobs, self.people_acts, self.people_pages, self.operator_keys, self.role_holders),
+            self.security.fingerprints,
+        )
 
     @part
     def key_state(self) -> KeyState:
