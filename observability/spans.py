@@ -1,9 +1,8 @@
 """Where requests, calls and work in the background become spans of OpenTelemetry, if the operator wants traces.
 
 Without traces, a request costs two comparisons and a piece of work in the background one, and the SDK is not imported:
-`observability/otel.py` has all of it. A
-span has the pattern of a route, a method, a status, a request id, the name of a script or of a host. It never has a
-path, a query, a user id, an address of a person or the text of an error.
+`observability/otel.py` has all of it. A span has the pattern of a route, a method, a status, a request id, the name of
+a script or of a host. It never has a path, a query, a user id, an address of a person or the text of an error.
 """
 
 from __future__ import annotations

@@ -24,6 +24,12 @@ def working(name: str) -> AbstractContextManager[Any]:
     return _NOTHING if watched.begin is None else watched.begin(name)
 
 
+async def ended(task: asyncio.Task[Any]) -> None:
+    """Cancels a task whose result nobody needs any more, and waits for its end. Its error is dropped."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
 @contextlib.asynccontextmanager
 async def background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Runs `work` in the background of the block, and cancels it afterwards."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable
 
 from store.directory.relay import Listed
+from store.engine.background import ended
 from store.wiring import Store
 
 AT_ONCE = 20_000
@@ -44,6 +45,5 @@ class ImportIndex:
 
     async def cancel(self) -> None:
         """Stops."""
-        if self._writing is not None and not self._writing.done():
-            self._writing.cancel()
-            await asyncio.wait([self._writing])
+        if self._writing is not None:
+            await ended(self._writing)

@@ -22,6 +22,7 @@ from store.accounts.import_state import ImportProgress, ImportResult
 from store.clock import wall
 from store.crypto.seal import new_id
 from store.directory.relay import Listed
+from store.engine.background import ended
 from store.moving.import_index import ImportIndex
 from store.moving.import_lines import ImportLine, Mover, read_mover
 from store.moving.import_writes import BatchOutcome, Prospect, Writes
@@ -101,9 +102,8 @@ class Import:
                 await self._index.finish()
         finally:
             await self._index.cancel()
-            if writing is not None and not writing.done():
-                writing.cancel()
-                await asyncio.wait([writing])
+            if writing is not None:
+                await ended(writing)
         if resumed:
             # The people whom the interrupted run had yet to enter into the index.
             await self._store.directory_relay.sweep()

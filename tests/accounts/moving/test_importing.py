@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 from typing import Any
@@ -13,6 +14,8 @@ from store import keys
 from store.accounts.identities import UpstreamIdentity
 from store.accounts.signin.totp import code_at
 from store.crypto.keyring import Keys
+from store.crypto.seal import new_user_id
+from store.directory.relay import Listed
 from store.engine.scripts import Scripts
 from store.errors import StoreUnavailable
 from store.moving import import_index, importing
@@ -221,6 +224,23 @@ async def test_people_of_an_import_are_in_the_index_of_people(
     people = {one.user: (one.email, one.name) for one in await everybody(store, "ada", by="name")}
     assert len(people) == 4 * BATCH
     assert await flaws(store, people) == []
+
+
+async def test_an_index_that_fails_while_the_import_ends_prints_nothing(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("away")
+
+    monkeypatch.setattr(import_index, "AT_ONCE", 1)
+    monkeypatch.setattr(memory_store.directory, "add_many", away)
+    index = import_index.ImportIndex(memory_store)
+    await index.add([Listed(new_user_id(), ADA, "Ada")])
+    await asyncio.sleep(0)
+    await index.cancel()
+    del index
+    gc.collect()
+    assert caplog.text == ""
 
 
 async def test_an_input_that_changed_meanwhile_is_read_from_its_first_line(memory_store: Store) -> None:
