@@ -12,7 +12,9 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import FrameType
 
 from cli.commands_parser import PROGRAM, build_parser
@@ -23,6 +25,9 @@ from settings.reading import from_namespace
 from settings.types import SettingsError
 
 __all__ = ["build_parser", "main", "start"]
+
+PATIENCE = 10.0
+"""Seconds for closing, in which another SIGTERM changes nothing."""
 
 
 def start(argv: Sequence[str], program: str = PROGRAM) -> int:
@@ -35,17 +40,27 @@ def start(argv: Sequence[str], program: str = PROGRAM) -> int:
     reopen()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # the streams of a command are text
-    return main(argv, program=program)
+    try:
+        return main(argv, program=program)
+    finally:
+        # At its end Python drops the handlers that it has, and a signal would kill the process.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _end(signum: int, frame: FrameType | None) -> None:
     """Ends the command as Ctrl-C does, so that an embedded store started for it is stopped on the way out."""
     # `timeout` sends the signal to the command and then to its group. The second one must not interrupt the closing.
-    signal.signal(signum, signal.SIG_IGN)
+    signal.signal(signum, partial(_end_now, time.monotonic()))
     interrupt = signal.getsignal(signal.SIGINT)
     if callable(interrupt):  # asyncio's own cancels what runs; an exception would leave tasks that nobody awaits
         interrupt(signal.SIGINT, frame)
     else:  # `nohup` and background jobs of a shell ignore Ctrl-C
+        raise KeyboardInterrupt
+
+
+def _end_now(first: float, signum: int, frame: FrameType | None) -> None:
+    """Ends a command that did not end: the driver swallows a cancellation that arrives while it connects."""
+    if time.monotonic() - first > PATIENCE:
         raise KeyboardInterrupt
 
 

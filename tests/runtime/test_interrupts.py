@@ -49,3 +49,38 @@ def test_sigterm_between_concurrent_reads_lets_a_command_close_its_store(first: 
     assert done.stdout == "closed\n"
     if not first:
         assert done.stderr == ""
+
+
+SWALLOWED = """
+import asyncio, os, signal, manage
+
+manage.PATIENCE = {patience}
+
+async def connect():
+    try:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        os.kill(os.getpid(), signal.SIGTERM)
+    print("goes on", flush=True)
+
+signal.signal(signal.SIGTERM, manage._end)
+try:
+    asyncio.run(connect())
+except KeyboardInterrupt:
+    raise SystemExit(130)
+"""
+
+
+@pytest.mark.parametrize(("patience", "status", "out"), [(0, 130, ""), (600, 0, "goes on\n")], ids=["late", "soon"])
+def test_a_later_sigterm_ends_a_command_that_did_not_hear_the_first(patience: int, status: int, out: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWED.format(patience=patience)],
+        cwd=ROOT,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (status, out), done.stderr
