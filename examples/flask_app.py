@@ -85,7 +85,8 @@ def ask() -> Any:
 @site.errorhandler(OAuthError)
 def refused(error: OAuthError) -> Any:
     """The person declined, or the refresh token has ended."""
-    TOKENS.pop(session.pop("sub", ""), None)
+    if request.endpoint != "callback":  # anybody can make a link there, which must sign nobody out
+        TOKENS.pop(session.pop("sub", ""), None)
     return f"{escape(error.error)}. <a href=/>Sign in</a>", 403
 
 

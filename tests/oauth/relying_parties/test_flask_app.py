@@ -91,3 +91,7 @@ def test_the_whole_app_in_flask_works_as_written(tmp_path: Path, monkeypatch: py
             assert visit.get(site).url == f"{site}/"
             assert example.TOKENS[sub]["refresh_token"] not in used
             assert visit.get(f"{site}/callback?code=x&state=x&iss=https://other.example").status_code == 400
+            # A link that somebody else made signs nobody out.
+            assert visit.get(f"{site}/callback?error=access_denied&iss={server.url}").status_code == 403
+            assert sub in example.TOKENS
+            assert f"Hello {NAME}" in visit.get(site).text
