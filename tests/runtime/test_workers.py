@@ -242,7 +242,7 @@ def test_closed_standard_streams_do_not_stop_the_server(tmp_path: Path, count: s
         command = f"exec {shlex.join([sys.executable, *words])} {closed}"
         process = subprocess.Popen(["bash", "-c", command], cwd=ROOT, stdout=log, stderr=log, env=clean_environment())
     try:
-        wait_until(lambda: listens(port) or process.poll() is not None)
+        wait_until(lambda: listens(port) or process.poll() is not None, 60)
         assert {status_of(port, "/readyz") for _ in range(4)} == {200}
     finally:
         process.terminate()

@@ -11,7 +11,7 @@ from typing import Any, Self
 import hiredis
 
 from dev.bench.measure import Unexpected
-from store.engine.script_source import NOTED_AS, Script, load_scripts
+from store.engine.script_source import NOTED_AS, Script, own_scripts
 
 _BATCH = 500
 
@@ -30,7 +30,7 @@ class Pipe:
     """One connection to the store on a unix socket."""
 
     def __init__(self, socket_path: str) -> None:
-        self._scripts = load_scripts()
+        self._scripts = own_scripts()
         self._loaded: set[str] = set()
         self._reader = hiredis.Reader()
         self._socket = socket.socket(socket.AF_UNIX)
