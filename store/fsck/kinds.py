@@ -135,7 +135,7 @@ KINDS: dict[str, KeyKind] = {
         {**dict.fromkeys(("kind", "actor", "order", "state", "report"), TEXT), "total": NUMBER, "done": NUMBER},
         others="beat",
     ),
-    "operator-reply": KeyKind("string", lifetimes.OPERATOR_REPLY, value=rb"[0-9a-f]{32} [0-9]{1,3} .*"),
+    "operator-reply": KeyKind("string", lifetimes.OPERATOR_REPLY, value=rb"[A-Za-z0-9_-]{16,32} [0-9]{1,3} .*"),
     "fetching": KeyKind("string", lifetimes.DOCUMENT_PAUSE, value=ANY),
     "api": KeyKind("string"),
     "api-apps": KeyKind("zset"),

@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Any
 
 import pytest
-from redis.asyncio import Redis
 from redis.crc import key_slot
 from tornado.ioloop import IOLoop
 
@@ -25,6 +24,7 @@ from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.calls.every import CALLS
 from tests.support.calls.prepared import methods_of
+from tests.support.calls.recording import Recording
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import Engine
 from tests.support.store.world import World
@@ -296,22 +296,6 @@ async def test_arguments_are_passed_by_name(memory_store: Store) -> None:
         await memory_store.scripts.run("take_window", {"window": "w"}, limit=1)
     with pytest.raises(KeyError):
         await memory_store.scripts.run("take_window", {"window": "w"}, limit=1, duration=1)
-
-
-class Recording:
-    """A client that records each script's keys."""
-
-    def __init__(self, client: Redis) -> None:
-        self._client = client
-        self.ran: list[tuple[str, tuple[str, ...], tuple[Any, ...]]] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._client, name)
-
-    async def evalsha(self, sha: str, numkeys: int, *words: Any) -> Any:
-        name = next(script.name for script in SCRIPTS.values() if script.sha == sha)
-        self.ran.append((name, words[:numkeys], words[numkeys:]))
-        return await self._client.evalsha(sha, numkeys, *words)
 
 
 @pytest.fixture
