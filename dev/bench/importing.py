@@ -74,13 +74,15 @@ def run(store: Store, ring: str, words: Sequence[str], kill_at: int = 0) -> Ran:
     command = [sys.executable, "manage.py", "--json", *words]
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as wrong:
         ran = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=said, stderr=wrong)
-        own, cpu, memory = psutil.Process(ran.pid), 0.0, 0
+        own, cpu, memory, name = psutil.Process(ran.pid), 0.0, 0, b""
         while ran.poll() is None:
             try:
                 cpu, memory = _cpu(own), max(memory, int(own.memory_info().rss))
             except psutil.Error:
                 break
-            if kill_at and created(store) >= kill_at:
+            # Only a store that is almost empty is searched for the key.
+            name = name or (position(store) if kill_at else b"")
+            if name and int(store.client.hget(name, "created") or 0) >= kill_at:
                 ran.kill()
             time.sleep(LOOK_SECONDS)
         status, seconds = ran.wait(), time.perf_counter() - began
@@ -95,9 +97,14 @@ def run(store: Store, ring: str, words: Sequence[str], kill_at: int = 0) -> Ran:
 
 def created(store: Store) -> int:
     """The people whom the import in progress has noted."""
-    # The first import of this store: its position is one of its first keys.
-    found = [key for key in store.client.scan_iter("{import:*", count=100_000) if not key.endswith(b":prices")]
-    return int(store.client.hget(found[0], "created") or 0) if found else 0
+    name = position(store)
+    return int(store.client.hget(name, "created") or 0) if name else 0
+
+
+def position(store: Store) -> bytes:
+    """The key of the position of the import in progress; empty without one."""
+    found = (key for key in store.client.scan_iter("{import:*", count=100_000))
+    return next(found, b"")
 
 
 def _cpu(process: psutil.Process) -> float:
