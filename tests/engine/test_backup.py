@@ -25,7 +25,7 @@ from store.engine.embedded import EmbeddedStore, running_socket
 from tests.support.http.driver import send
 from tests.support.processes.clusters import Cluster
 from tests.support.processes.engines import redis_server, valkey
-from tests.support.processes.operator_commands import CommandOutput, child
+from tests.support.processes.operator_commands import NEW_APP, CommandOutput, child
 from tests.support.processes.processes import QUICK, Server, opened
 from tests.support.store.backed_up import WRITERS, Before, Writer, check_restored, ends_of, load, moved
 from tests.support.store.lost_answers import store_on
@@ -162,6 +162,7 @@ async def test_a_restore_ends_only_access(tmp_path: Path, keep: bool) -> None:
 def copied(tmp_path: Path) -> tuple[Path, Path]:
     """A copy and its keys."""
     copy, keys, home = tmp_path / "store.rdb", tmp_path / "its.keys", tmp_path / "home"
+    assert child(home, "app", "create", *NEW_APP, "--scopes", "profile").status == 0
     assert child(home, "store", "backup", str(copy), "--keys", str(keys)).status == 0
     return copy, keys
 
