@@ -24,8 +24,8 @@ from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.calls.every import CALLS
 from tests.support.calls.prepared import methods_of
-from tests.support.calls.recording import Recording
 from tests.support.lists.offenders import each
+from tests.support.lists.recording import Recording
 from tests.support.processes.engines import Engine
 from tests.support.store.world import World
 
