@@ -48,7 +48,8 @@ class PageWatch:
 
     async def _follow(self, pause: Callable[[], float]) -> None:
         try:
-            while True:
+            # A driver may swallow the cancellation, so the loop looks for itself.
+            while not self.ended:
                 await asyncio.sleep(pause() * self.state.weight)
                 try:
                     state = await self._look(self.state)
@@ -71,6 +72,7 @@ class PageWatch:
 
     def stop(self) -> None:
         """Nobody looks any more."""
+        self.ended = True
         if self._task is not None:
             self._task.cancel()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from tornado.httpclient import HTTPResponse
@@ -137,6 +137,23 @@ async def test_pages_of_a_session_share_one_look_and_nobody_looks_for_nobody(ser
         seen = looks
         await asyncio.sleep(5 * FAST)
         assert looks == seen
+
+
+async def test_looks_end_with_the_last_page_even_if_one_swallows_its_cancellation() -> None:
+    looks, looking = 0, asyncio.Event()
+
+    async def look(before: Watched) -> Watched:
+        nonlocal looks
+        looks += 1
+        looking.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(5)
+        return before
+
+    with Watches(FAST).page("a session", asyncio.Event(), look, Watched(NO_CHOICE, (), "")):
+        await looking.wait()
+    await asyncio.sleep(5 * FAST)
+    assert looks == 1
 
 
 async def test_many_sessions_look_less_often() -> None:
