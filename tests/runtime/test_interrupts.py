@@ -10,6 +10,20 @@ import pytest
 from tests.support.processes.operator_commands import clean_environment
 from tests.support.processes.processes import ROOT
 
+
+def ended(program: str) -> subprocess.CompletedProcess[str]:
+    """How a Python program ended, and what it printed."""
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env=clean_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
 INTERRUPTED = """
 import asyncio, os, signal, manage
 
@@ -36,15 +50,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("first", ["", "signal.signal(signal.SIGINT, signal.SIG_IGN)"], ids=["shell", "nohup"])
 def test_sigterm_between_concurrent_reads_lets_a_command_close_its_store(first: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED.format(first=first)],
-        cwd=ROOT,
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = ended(INTERRUPTED.format(first=first))
     assert done.returncode == 130
     assert done.stdout == "closed\n"
     if not first:
@@ -74,13 +80,5 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize(("patience", "status", "out"), [(0, 130, ""), (600, 0, "goes on\n")], ids=["late", "soon"])
 def test_a_later_sigterm_ends_a_command_that_did_not_hear_the_first(patience: int, status: int, out: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SWALLOWED.format(patience=patience)],
-        cwd=ROOT,
-        env=clean_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = ended(SWALLOWED.format(patience=patience))
     assert (done.returncode, done.stdout) == (status, out), done.stderr

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from flask import Flask
 from werkzeug.serving import make_server
 
 from dev.lab.engines import wait_until
@@ -83,6 +84,20 @@ class NodeSite(Site):
                 process.kill()
 
 
+@contextmanager
+def serving(site: Flask, port: int) -> Iterator[None]:
+    """A site in Flask, while it serves."""
+    server = make_server("127.0.0.1", port, site, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 class FlaskSite(Site):
     """A site in Flask."""
 
@@ -90,15 +105,8 @@ class FlaskSite(Site):
 
     def serve(self, client: Client, port: int) -> Iterator[None]:
         site = make_site(client.issuer, client.client_id, client.client_secret, SECRET)
-        server = make_server("127.0.0.1", port, site, threaded=True)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
+        with serving(site, port):
             yield
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
 
 
 class ApacheSite(Site):

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import requests
-from werkzeug.serving import make_server
 
 from dev.lab.ports import free_port
 from tests.oauth.clients.driving import SECRET
+from tests.oauth.relying_parties.sites import serving
 from tests.oauth.relying_parties.test_sites import Visit
 from tests.support.http.driver import EMAIL, NAME, PASSWORD
 from tests.support.processes.processes import QUICK, Server
@@ -23,20 +20,6 @@ from tests.support.processes.processes import QUICK, Server
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLE = ROOT / "examples" / "flask_app.py"
 CLIENT = "notes"
-
-
-@contextmanager
-def served(example: ModuleType, port: int) -> Iterator[None]:
-    """The site of the example, while it serves."""
-    server = make_server("127.0.0.1", port, example.site)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 def loaded(monkeypatch: pytest.MonkeyPatch, server: Server, site: str) -> ModuleType:
@@ -61,7 +44,7 @@ def test_the_whole_app_in_flask_works_as_written(tmp_path: Path, monkeypatch: py
     seed.write_text(json.dumps({"apps": [{**app, "redirect_uris": [f"{site}/callback"]}], "users": [person]}))
     with Server("--redis-url", "memory", "--seed", str(seed), *QUICK) as server:
         example = loaded(monkeypatch, server.ready(), site)
-        with served(example, port):
+        with serving(example.site, port):
             visit = Visit()
 
             def ask(question: str) -> requests.Response:
