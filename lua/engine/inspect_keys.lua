@@ -2,7 +2,7 @@
 --- KEYS[1] anchor: the key to check
 --- ARGV[1] tag: the hash tag of the slot
 --- ARGV[2] reads (json): a list of [command, the key after its tag, argument ...]
---- @reply ok now kind left seen
+--- @reply ok now kind left expires seen
 --- @derives tag
 --- @idempotent
 --- @include "now"
@@ -24,4 +24,6 @@ for place, read in ipairs(reads) do
     seen[place] = answer.ok and {1, told} or {0, ''}
   end
 end
-return {'ok', int(now_ms()), redis.call('TYPE', anchor).ok, redis.call('PTTL', anchor), seen}
+return {
+  'ok', int(now_ms()), redis.call('TYPE', anchor).ok, redis.call('PTTL', anchor), redis.call('PEXPIRETIME', anchor), seen
+}

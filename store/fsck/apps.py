@@ -34,8 +34,9 @@ async def judge_email(context: FsckContext, at: ParsedKey, key: str, look: Look,
     if look.left >= 0:
         if look.left <= UNDO_LINK + SLACK and await _comes_back(context, user, at.name):
             return []
-        write = ("PEXPIREAT", key, str(look.now + EMAIL_RESERVATION), "LT")
-        return [found("lifetime", key, "it expires too late", context.reader.mend(key, [(user, "GET", key)], write))]
+        if not context.is_sure(key):
+            return []  # the link may have been used or have ended between the two reads
+        return [found("reservation", key, "it expires too late", context.reader.shorten(key, look, EMAIL_RESERVATION))]
     if not re.fullmatch(r"[0-9a-f]{32}", user):
         return []
     person = keys.person(user)
@@ -99,8 +100,7 @@ async def _by_itself(context: FsckContext, app: Registration, key: str, look: Lo
     """Checks that an app that registered itself ends unless somebody has allowed it, and is on the list of its kind."""
     list_key, score = (keys.USED_APPS, look.now) if look.left < 0 else (keys.UNUSED_APPS, look.now + look.left)
     if look.left > UNUSED_APP + SLACK:
-        mend = context.reader.mend(key, [("string", "TYPE", key)], ("PEXPIREAT", key, str(look.now + UNUSED_APP), "LT"))
-        return [found("lifetime", key, "it expires too late", mend)]
+        return [found("lifetime", key, "it expires too late", context.reader.shorten(key, look, UNUSED_APP))]
     listed = await context.reader.command("ZSCORE", list_key, app.client_id)
     if listed is not None or not context.is_sure(key):
         return []
@@ -133,7 +133,7 @@ async def lasts(context: FsckContext, key: str) -> list[Finding]:
     look = await context.reader.look(key, ("GET", key))
     if look.left < 0 or Tombstone.unpack(look.seen[0]):
         return []  # it was deleted meanwhile
-    mend = context.reader.mend(key, [("string", "TYPE", key)], ("PERSIST", key))
+    mend = context.reader.mend(key, [(str(look.expires), "PEXPIRETIME", key)], ("PERSIST", key))
     return [found("lasting", key, "it has an expiry and must be permanent", mend)]
 
 

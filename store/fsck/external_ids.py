@@ -23,8 +23,7 @@ async def judge_external_id(
     if 0 <= look.left <= EMAIL_RESERVATION + SLACK:
         return []
     if look.left >= 0:
-        write = ("PEXPIREAT", key, str(look.now + EMAIL_RESERVATION), "LT")
-        return [found("lifetime", key, "it expires too late", context.reader.mend(key, [(user, "GET", key)], write))]
+        return [found("lifetime", key, "it expires too late", context.reader.shorten(key, look, EMAIL_RESERVATION))]
     if not re.fullmatch(r"[0-9a-f]{32}", user):
         return []
     person = keys.person(user)

@@ -100,6 +100,13 @@ INVARIANTS = (
         apart=True,
     ),
     Invariant("groups", "the groups of a person are valid names, in one order", ERROR),
+    Invariant(
+        "reservation",
+        "a reserved address expires in a minute, or with the undo link that can restore it",
+        ERROR,
+        "lets it expire in a minute",
+        apart=True,
+    ),
     Invariant("address-left", "an address in the index belongs to its person", NOTE, "frees the address", apart=True),
     Invariant(
         "undo",

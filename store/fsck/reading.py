@@ -24,12 +24,13 @@ Expected = tuple[str, ...]
 
 
 class Look(NamedTuple):
-    """The result of reads at one moment: the store's time, the key's time left (ms; -1: unlimited) and type, and the
-    answers. The answer for a key of another type is None, as for a missing key."""
+    """The result of reads at one moment: the store's time, the key's type, its time left and its end (ms; -1: without
+    end), and the answers. The answer for a key of another type is None, as for a missing key."""
 
     now: int
     kind: str
     left: int
+    expires: int
     seen: list[Any]
 
 
@@ -47,7 +48,7 @@ class Reader:
             "inspect_keys", {"anchor": anchor}, tag=tag, reads=_json([_behind(tag, read) for read in reads])
         )
         seen = [answer[1] if answer[0] == 1 else None for answer in reply.rows("seen")]
-        return Look(reply.number("now"), reply.text("kind"), reply.number("left"), seen)
+        return Look(reply.number("now"), reply.text("kind"), reply.number("left"), reply.number("expires"), seen)
 
     async def look_at_pair(self, user: str, client: str, after: bytes) -> Reply:
         """Reads a (person, app) pair, with a page of the names after `after`."""
@@ -103,6 +104,13 @@ class Reader:
             )
 
         return put_right
+
+    def shorten(self, key: str, look: Look, lasts: int) -> Mend:
+        """A repair that makes a key end `lasts` (ms) after the look, unless its end has changed since: a reservation
+        that became permanent must stay so."""
+        return self.mend(
+            key, [(str(look.expires), "PEXPIRETIME", key)], ("PEXPIREAT", key, str(look.now + lasts), "LT")
+        )
 
 
 def _behind(tag: str, read: Read) -> list[str]:

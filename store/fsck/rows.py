@@ -151,10 +151,8 @@ def _expiry(reader: Reader, at: ParsedKey, key: str, look: Look) -> list[Finding
         return [found("lasting", key, "it has an expiry and must be permanent", mend)]
     if lasts == 0 or 0 <= look.left <= lasts + SLACK:
         return []
-    # LT treats a missing expiry as infinite, so this never makes a lifetime longer.
-    write = ("PEXPIREAT", key, str(look.now + lasts), "LT")
-    mend = reader.mend(key, [(KINDS[at.kind].type, "TYPE", key)], write)
-    return [found("lifetime", key, "it never expires" if look.left < 0 else "it expires too late", mend)]
+    what = "it never expires" if look.left < 0 else "it expires too late"
+    return [found("lifetime", key, what, reader.shorten(key, look, lasts))]
 
 
 def _owner(reader: Reader, at: ParsedKey, key: str, kind: KeyKind, look: Look) -> list[Finding]:

@@ -137,3 +137,34 @@ async def test_arbitrary_data_does_not_stop_the_check(one_store: Store, garbage:
     report = await checked(f.store, deep=True, repair=True)
     assert not report.clean
     assert len(broken(report)) > 5
+
+
+async def test_an_address_that_comes_back_during_the_repair_stays(memory_store: Store) -> None:
+    world = await World.make(memory_store)
+    entry = keys.email(world.email)
+    await memory_store.client.pexpire(entry, 10**8)
+    (finding,) = await memory_store.fsck.check(entry)
+    await memory_store.client.persist(entry)
+    assert (finding.invariant.name, finding.mend is not None) == ("reservation", True)
+    await finding.mend()  # type: ignore[misc]
+    assert await memory_store.client.ttl(entry) == -1
+
+
+async def test_an_address_whose_link_ends_between_two_reads_is_no_finding(
+    memory_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = await World.make(memory_store)
+    left, undos = keys.email("left@example.com"), keys.person(world.user)["undos"]
+    await memory_store.client.set(left, world.user, px=10**8)
+    await memory_store.client.hset(undos, "A" * 22, "1 left@example.com")
+    look = Reader.look
+
+    async def and_end(reader: Reader, anchor: str, *reads: Any) -> Any:
+        if anchor == undos:
+            await memory_store.client.delete(left, undos)
+        return await look(reader, anchor, *reads)
+
+    monkeypatch.setattr(Reader, "look", and_end)
+    memory_store.fsck.settle = 0
+    report = await checked(memory_store, repair=True)
+    assert not broken(report) & {"lifetime", "reservation"}

@@ -195,6 +195,7 @@ PEOPLE = [
     case(half_made, "address-begun", proof=can_sign_in_at_last),
     case(half_made_just_now, "address-begun", proof=can_sign_in_at_last),
     case(lambda f: f.client.set(keys.email("old@example.com"), f.world.user), "address-left"),
+    case(lambda f: f.client.set(keys.email("old@example.com"), f.world.user, px=10**8), "reservation"),
     case(identity_gone, "identity", proof=signs_in_elsewhere),
     case(half_moved_in, "identity-begun"),
     case(lambda f: f.client.hset(f.person["identities"], "A" * 22, "x"), "row", "row"),
