@@ -24,6 +24,8 @@ _failed_proof = partial(Declared, stream="sensitive", trail="", result="refused"
 _caught = partial(Declared, stream="sensitive", severity="warning", result="refused")
 _ordinary = partial(Declared, logged=False, trail="ordinary")
 
+_AMOUNT: Final = "the amount; below zero if taken"
+
 _ALL: Final = (
     # Signing in and out
     _by_person("signed_up", "Account created", counted=""),  # a different person each time; bounded by network
@@ -190,8 +192,8 @@ _ALL: Final = (
     _by_person("api_secret_ended", "Client secret of your API revoked"),
     _sensitive("api_deleted", "Your API deleted"),
     # A shop adds credits with each purchase, so buyers cause these events. Commands are the operator's own acts.
-    by_operator("credit_added", "Credits added", stream="people", counted="by_person", trail="ordinary"),
-    by_operator("credit_taken", "Credits taken back", stream="people", counted="by_person", trail="ordinary"),
+    by_operator("credit_added", "Credits added", _AMOUNT, stream="people", counted="by_person", trail="ordinary"),
+    by_operator("credit_taken", "Credits taken back", _AMOUNT, stream="people", counted="by_person", trail="ordinary"),
     # Payments for credits
     _by_person("credit_bought", "Credits bought", trail="ordinary"),
     _by_person(

@@ -8,13 +8,12 @@ from argparse import Namespace
 from collections.abc import AsyncIterator
 from typing import Any
 
-from cli.commands.credits import dollars
 from cli.terminal.outcome import CommandResult
 from outbound.ai.config import load_models
 from outbound.ai.models import Model, Models
 from outbound.ai.probe import ProbeResult, probe
 from settings.declared import Settings
-from store.credits.credits import CURRENCY, SCALE
+from store.credits.credits import CURRENCY, SCALE, exact_dollars
 from store.credits.prices import KINDS
 from store.refused import Refused
 
@@ -86,7 +85,7 @@ def _record(answer: ProbeResult) -> dict[str, Any]:
 
 def _row(answer: ProbeResult) -> dict[str, Any]:
     """A call for people."""
-    cost = "no price yet" if answer.cost is None else f"{dollars(answer.cost)} {CURRENCY}"
+    cost = "no price yet" if answer.cost is None else f"{exact_dollars(answer.cost)} {CURRENCY}"
     return {
         "model": answer.model.model_id,
         "server": answer.model.upstream.name,

@@ -8,7 +8,7 @@ from typing import Any
 
 from cli.commands.context import Context
 from cli.terminal.outcome import CommandResult
-from store.credits.credits import CURRENCY, SCALE
+from store.credits.credits import CURRENCY, exact_dollars
 from store.credits.records import balance_record, entry_record, holds_record, opening_record, pages
 from store.errors import StoreUnavailable
 from store.operations import person_named
@@ -64,15 +64,9 @@ def in_dollars(record: dict[str, Any]) -> dict[str, Any]:
     words: dict[str, Any] = {"currency": "", "scale": ""}
     for name, value in record.items():
         if name in AMOUNTS:
-            words[name] = f"{dollars(value)} {CURRENCY}"
+            words[name] = f"{exact_dollars(value)} {CURRENCY}"
         elif isinstance(value, list):
-            words[name] = [{**row, **{key: dollars(row[key]) for key in AMOUNTS if key in row}} for row in value]
+            words[name] = [{**row, **{key: exact_dollars(row[key]) for key in AMOUNTS if key in row}} for row in value]
         elif value is None:
             words[name] = ""
     return words
-
-
-def dollars(amount: int) -> str:
-    """Micro-dollars as exact dollars."""
-    whole_part, part = divmod(abs(amount), 10**SCALE)
-    return f"{'-' if amount < 0 else ''}{whole_part}.{part:0{SCALE}}"

@@ -13,6 +13,7 @@
 --- ARGV[6] keep (number): ms that the record is kept
 --- ARGV[7] retention (number): ms that an entry stays in the ledger
 --- ARGV[8] most (number): entries of the ledger
+--- ARGV[9] detail: of the event
 --- @reply not_found
 --- @reply mismatch
 --- @reply too_much
@@ -42,5 +43,5 @@ if amount < 0 and paid + amount < held then return {'insufficient_credits'} end
 paid = book_entry(ledger, balance, 'grant', amount, {'reason', reason}, retention, most, now)
 redis.call('HSET', idem, 'digest', digest)
 redis.call('PEXPIREAT', idem, int(now + keep))
-record(activity, amount < 0 and 'credit_taken' or 'credit_added', '', '', '')
+record(activity, amount < 0 and 'credit_taken' or 'credit_added', '', '', '', detail)
 return {'ok', int(paid), int(held), 0}

@@ -27,10 +27,11 @@ local function record_apart(trail, event, client, address, agent)
 end
 
 -- Notes an event in a trail: the person's `audit` or, for ordinary events, `activity`. The script returns `noted` with its
--- answer (store/engine/scripts.py), and the loader adds what notes it for the security log.
-local function record(trail, event, client, address, agent)
+-- answer (store/engine/scripts.py), and the loader adds what notes it for the security log. The `detail`, without control
+-- characters, is for the log alone.
+local function record(trail, event, client, address, agent, detail)
   local now = int(now_ms())
-  noted[#noted + 1] = {trail, event, client, address, agent, now}
+  noted[#noted + 1] = {trail, event, client, address, agent, now, detail}
   local line = string.gsub(table.concat({now, event, client, address, agent}, ' '), '%c', ' ')
   local kept = redis.call('GET', trail) or ''
   local _, count = string.gsub(kept, '\n', '')

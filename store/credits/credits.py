@@ -203,6 +203,7 @@ class Credits:
             keep=CREDIT_KEY,
             retention=self._books.retention,
             most=self._books.entries,
+            detail=f"{exact_dollars(amount)} {CURRENCY}",
         )
         if reply.word == "not_found":
             raise Refused("not_found", "No such person.")
@@ -285,6 +286,12 @@ class Credits:
         if reply.word == "not_found":
             raise Refused("not_found", "This app is not connected, or may not spend.")
         return allowance_of(reply)
+
+
+def exact_dollars(amount: int) -> str:
+    """Micro-dollars as exact dollars."""
+    whole_part, part = divmod(abs(amount), 10**SCALE)
+    return f"{'-' if amount < 0 else ''}{whole_part}.{part:0{SCALE}}"
 
 
 def _place(before: str) -> str:

@@ -60,11 +60,13 @@ if #noted > 0 then
   local notes, id = string.sub(noted[1][1], 1, 6) .. 'recorded', string.match(noted_as, '^[^\t]+')
   local keeps = id and redis.call('HLEN', notes) < {most}
   for number, one in ipairs(noted) do
-    local note, at = keeps and id .. ':' .. number or '', one[6]
+    local note, at, asked = keeps and id .. ':' .. number or '', one[6], noted_as
     if keeps then
-      redis.call('HSET', notes, note, cjson.encode({{at, one[1], one[2], one[3], one[4], one[5], noted_as}}))
+      -- After the id, where earlier releases read nothing.
+      if one[7] then asked = id .. ' ' .. one[7] .. string.sub(noted_as, #id + 1) end
+      redis.call('HSET', notes, note, cjson.encode({{at, one[1], one[2], one[3], one[4], one[5], asked}}))
     end
-    one[6] = note
+    one[6], one[7] = note, one[7] or ''
   end
   answer[#answer + 1] = noted
 end

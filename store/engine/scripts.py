@@ -64,7 +64,8 @@ class Reply(NamedTuple):
     word: str
     fields: Mapping[str, Any]
     noted: Sequence[Sequence[bytes]] = ()
-    """The events that the script recorded: trail, event, client, address, agent, and the id of the note about it."""
+    """The events that the script recorded: trail, event, client, address, agent, the id of the note about it,
+    and a detail."""
 
     def text(self, name: str) -> str:
         """The field as text."""
@@ -271,4 +272,4 @@ def _reply(name: str, words: Mapping[bytes, Word], answer: Any) -> tuple[Word, R
 
 
 def _is_noted(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 6 for one in value)
+    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 7 for one in value)

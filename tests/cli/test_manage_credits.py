@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from cli.commands.context import Context
-from cli.commands.credits import dollars, grant_credits, show_credits
+from cli.commands.credits import grant_credits, show_credits
 from runtime.wiring import open_store
 from settings.declared import Settings
 from store import keys as spell
+from store.credits.credits import exact_dollars
 from store.crypto.keyring import KeyFile, Keys
 from store.errors import StoreUnavailable
 from store.wiring import Store
@@ -240,7 +241,7 @@ async def test_entries_older_than_the_setting_says_are_folded(home: Home, ada: s
 
 def test_dollars_are_exact() -> None:
     amounts = {0: "0.000000", 1: "0.000001", -1: "-0.000001", 10**15 - 1: "999999999.999999", -5 * DOLLAR: "-5.000000"}
-    assert {amount: dollars(amount) for amount in amounts} == amounts
+    assert {amount: exact_dollars(amount) for amount in amounts} == amounts
 
 
 def test_an_amount_below_a_cent_asks_whether_dollars_were_meant(home: Home, ada: str) -> None:

@@ -105,6 +105,13 @@ async def test_programs_export_the_log(desk: Desk) -> None:
         response = await desk.ask("GET", f"/audit/export?event=signed_up&format={form}", role="auditor")
         assert response.code == 200
         assert response.body.count(b"signed_up") == 5
+    for amount in (5_000_000, -250_000):
+        key = {"Idempotency-Key": f"payment{amount}"}
+        await desk.ask("POST", f"/people/{desk.ada}/credits", {"amount": amount, "reason": "Card"}, headers=key)
+    await desk.store.security.flush()
+    for form in FORMATS:
+        body = (await desk.ask("GET", f"/audit/export?event=credit_added,credit_taken&format={form}")).body
+        assert re.findall(rb"-?[0-9.]+ USD", body) == [b"5.000000 USD", b"-0.250000 USD"]
     assert (await desk.ask("GET", "/audit/export?until=2020-01-01", role="auditor")).body == b""
     for wrong in ("format=xml", "since=soon", "limit=5"):
         refused(await desk.ask("GET", f"/audit/export?{wrong}", role="auditor"), 400, "invalid_request")

@@ -23,6 +23,7 @@ class NotedEvent(NamedTuple):
     actor: str
     request_id: str
     by: str
+    detail: str = ""
 
     @property
     def writer(self) -> str:
@@ -42,6 +43,7 @@ class NotedEvent(NamedTuple):
             client=clean(self.client),
             address=clean(self.address),
             agent=clean(self.agent, 100),
+            detail=clean(self.detail, 200),
             request_id=clean(self.request_id),
             by=clean(self.by, 150),
             recorded=((self.shard, self.note),),

@@ -129,9 +129,8 @@ def _unpacked(shard: str, note: str, packed: bytes) -> NotedEvent | None:
     """The event in a note; None for damage."""
     try:
         at, trail, event, client, address, agent, noted_as = json.loads(packed.decode("utf-8", "replace"))
-        _, actor, request_id, by = noted_as.split("\t")
-        return NotedEvent(
-            shard, note, int(at), str(trail), str(event), str(client), str(address), str(agent), actor, request_id, by
-        )
+        first, actor, request_id, by = noted_as.split("\t")
+        where = (str(trail), str(event), str(client), str(address), str(agent))
+        return NotedEvent(shard, note, int(at), *where, actor, request_id, by, first.partition(" ")[2])
     except (TypeError, ValueError, AttributeError):
         return None

@@ -115,12 +115,12 @@ class SecurityLog:
             parsed = parsed_keys.read(known["link"])
             detail = parsed.name if parsed else ""
         for row in reply.noted:
-            trail, name, client, address, agent, note = (one.decode("utf-8", "replace") for one in row)
+            trail, name, client, address, agent, note, more = (one.decode("utf-8", "replace") for one in row)
             declared, recorded = EVENTS.get(name), ((trail[1:4], note),) if note else ()
             if declared is None or declared.logged:
                 about, outcome = ("", outcome) if not outcome or outcome.event != name else (detail, None)
                 facts = {"person": parsed_keys.owner(trail), "client": client, "address": address, "agent": agent}
-                self.note(name, **facts, detail=about, recorded=recorded)
+                self.note(name, **facts, detail=more or about, recorded=recorded)
             else:
                 self._dropped += recorded
                 self._something.set()

@@ -194,7 +194,7 @@ async def test_log_records_factors_reauthentications_and_operator_acts(memory_st
         ("passkey_refused", "unknown", "person"),
         ("signed_in_by_passkey", "", "person"),
         ("factors_reset_by_operator", "", "operator"),
-        ("credit_added", "", "operator"),
+        ("credit_added", "0.000005 USD", "operator"),
         ("account_deleted", "", "person"),
     ]
     assert {one.person for one in events} == {world.user}

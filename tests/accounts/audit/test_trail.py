@@ -245,10 +245,12 @@ async def test_a_deleted_account_and_an_act_of_the_operator_are_noted_too(
     asked = killed.security.asked_by()._replace(actor="operator", request_id="r1", by="key one Ops")
     killed.security.asked_by = lambda: asked
     await killed.operator.note(world.user, "link_sent_by_operator")
+    await killed.operator.credit(world.user, 250_000)
     await killed.people.delete(world.user)
     await other.recorded_events.sweep()
     found = {one.event: one for one in await other.security_events.newest(None)}
-    acts = [found[name] for name in ("link_sent_by_operator", "account_deleted")]
+    acts = [found[name] for name in ("link_sent_by_operator", "credit_added", "account_deleted")]
+    assert [one.detail for one in acts] == ["", "0.250000 USD", ""]
     assert {(one.stream, one.request_id, one.by, one.person) for one in acts} == {
         ("operator", "r1", "key one Ops", world.user)
     }
