@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cli.commands.credits import dollars
 from dev.lab.engines import wait_until
 from runtime import demo
 from store.apps.registration import Registration
 from store.apps.webhooks import new_webhook_secret
+from store.credits.credits import exact_dollars
 from store.results import Visitor
 from store.wiring import Store
 from tests.support.browser.demo_site import Browser as AppBrowser
@@ -136,7 +136,7 @@ def test_a_question_costs_the_demo_person_what_the_ledger_says() -> None:
         shown = child(server.data_dir, "credits", "show", demo.EMAIL, "--json").json
         charged, given = shown["entries"]
         assert (charged["client_id"], charged["model"]) == (demo.CLIENT_ID, "latchkey-echo")
-        assert (dollars(-charged["amount"]), dollars(charged["paid"])) == (price[1], price[2])
+        assert (exact_dollars(-charged["amount"]), exact_dollars(charged["paid"])) == (price[1], price[2])
         assert (given["amount"], given["reason"]) == (demo.CREDITS, "To try things out")
         assert app.ask("/ask", {"form_token": "guessed", "question": "What?"})[0] == 403
 
