@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 
@@ -17,7 +16,7 @@ from handlers.core.words.sentences import sentences
 from store.accounts.identities import LinkedIdentity
 from store.accounts.signin.factors import Factors
 from store.accounts.signin.reauth import ReauthFailed
-from store.accounts.signin.sessions import Activity
+from store.accounts.signin.sessions import Activity, LiveSession
 from store.crypto.passwords import check_password
 from store.phrases import Phrase
 from store.refused import Refused, reason_of
@@ -25,8 +24,8 @@ from store.refused import Refused, reason_of
 NOTICES = {
     "changed": Phrase("Your password was changed."),
     "confirmed": Phrase("Thank you. You can now change how you sign in."),
-    "ended": Phrase("That device was signed out."),
-    "others-ended": Phrase("All other devices were signed out."),
+    "ended": Phrase("That session was ended."),
+    "others-ended": Phrase("All other sessions were ended."),
     "app": Phrase("Your authenticator app is set up."),
     "app-removed": Phrase("Your authenticator app was removed."),
     "passkey": Phrase("Your passkey was added."),
@@ -42,6 +41,14 @@ LOOK_AT_FACTORS = Phrase(
 SECURITY_SHOWN, ORDINARY_SHOWN = 10, 5
 """Events shown on this page; all are on the page of the activity."""
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+def devices_of(live: Iterable[LiveSession], here: str) -> dict[str, list[LiveSession]]:
+    """Sessions by the name of their device. The session `here` is first, and so is its device; else the order stays."""
+    devices: dict[str, list[LiveSession]] = {}
+    for one in sorted(live, key=lambda one: one.session_id != here):
+        devices.setdefault(device_phrase(one.agent), []).append(one)
+    return devices
 
 
 class SecurityPage(GuardedPage):
@@ -89,19 +96,6 @@ class SecurityPage(GuardedPage):
         ordinary = [entry for entry in entries if entry.ordinary][:ORDINARY_SHOWN]
         apps = await self.names_of(entry.client for entry in (*activity, *ordinary))
         live = await self.store.sessions.live(session)
-        names = Counter(device_phrase(one.agent) for one in live)
-        devices = [
-            SimpleNamespace(
-                session_id=one.session_id,
-                device=device_phrase(one.agent),
-                twin=names[device_phrase(one.agent)] > 1,
-                address=one.address,
-                created_at=one.created_at,
-                seen_at=one.seen_at,
-                here=one.session_id == session.session_id,
-            )
-            for one in live
-        ]
         factors = await self.store.factors.of(session)
         if notice == NOTICES["changed"] and factors.second:
             notice = sentences(notice, LOOK_AT_FACTORS)
@@ -114,7 +108,8 @@ class SecurityPage(GuardedPage):
             notice=notice,
             activity=[self.shown(entry, apps) for entry in activity],
             ordinary=[self.shown(entry, apps) for entry in ordinary],
-            devices=devices,
+            devices=devices_of(live, session.session_id),
+            here_id=session.session_id,
             factors=factors,
             identities=[self.shown_identity(one) for one in factors.identities],
             providers=list(self.site.providers),
@@ -210,20 +205,20 @@ class ReauthOptionsHandler(SecurityPage):
 
 
 class EndSessionHandler(SecurityPage):
-    """Signs another device out."""
+    """Ends another session."""
 
     async def post(self) -> None:
         """Ends the session that the form names. To end this one, people sign out."""
         self.check_same_origin()
         session, session_id = self.require_session(), self.body().get("session") or ""
         if not _SESSION_ID.fullmatch(session_id) or session_id == session.session_id:
-            raise Refused("not_found", Phrase("That device is already signed out."))
+            raise Refused("not_found", Phrase("That session has already ended."))
         await self.store.sessions.end_other(session, session_id, self.visitor)
         self.see_done("/account/security?ended")
 
 
 class EndOtherSessionsHandler(SecurityPage):
-    """Signs every other device out."""
+    """Ends every other session, on all devices."""
 
     async def post(self) -> None:
         """Takes one click."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import unquote
 
 import pytest
@@ -78,6 +79,23 @@ async def test_recovery_codes_can_be_saved_as_a_file(service: Service) -> None:
     about, empty, *codes, end = unquote(file).split("\r\n")
     assert about.startswith(f"Recovery codes for {EMAIL} at Latchkey, created on ")
     assert (empty, codes, end) == ("", ada.codes, "")
+
+
+async def test_sessions_of_one_device_are_listed_together_the_current_one_first(
+    service: Service, clock: FakeClock
+) -> None:
+    ada = await Person.arrive(service)
+    for agent in ("curl/8", ada.browser.agent, "curl/8"):
+        clock.advance(60)
+        other = service.browser()
+        other.agent = agent
+        await other.sign_in()
+    page = await ada.browser.get(SECURITY)
+    words = r"Testing/1\.0|curl|2 sessions|This session|signed in|Sign out\b(?! every)"
+    listed = text_of(page).partition("Where you’re signed in")[2].partition("Recent activity")[0]
+    ends = ["signed in", "Sign out"]
+    here = ["Testing/1.0", "2 sessions", "This session", "signed in", *ends]
+    assert re.findall(words, listed) == [*here, "curl", "2 sessions", *ends, *ends]
 
 
 async def test_devices_of_one_name_are_told_apart(service: Service, clock: FakeClock) -> None:
@@ -164,7 +182,7 @@ async def test_devices_are_listed_in_words_and_signed_out(service: Service) -> N
     await phone.sign_in()
     page = await ada.browser.get(SECURITY)
     assert says(page, "Firefox on Android")
-    assert text_of(page).count("This device") == 1
+    assert text_of(page).count("This session") == 1
     answer = await ada.browser.submit(page, f"{SECURITY}/sessions/end")
     assert answer.headers["Location"] == "/account/security?ended"
     assert (await phone.get("/account")).code == 303

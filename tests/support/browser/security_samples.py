@@ -36,10 +36,11 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
     unused_link = Sample(
         **{**vars(linked), "type": "oidc", "label": "", "linked_at": None, "used_at": None, "works": False}
     )
-    device = Sample(session_id=text, device=text, address=text, created_at=NOW, seen_at=NOW, here=True, twin=True)
+    session = Sample(session_id=text, address=text, created_at=NOW, seen_at=NOW)
+    other = Sample(session_id="other", address="", created_at=NOW, seen_at=NOW)
     security: dict[str, Any] = {
         **known,
-        "devices": [device, Sample(**{**vars(device), "here": False, "address": ""})],
+        **{"devices": {text: [session, other], "curl": [other]}, "here_id": text},
         "passkeys_offered": True,
         "here": text,
         "wrong": "",
@@ -99,7 +100,7 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "activity": [],
             "ordinary": [],
             "passkeys_offered": False,
-            "devices": [device],
+            "devices": {text: [session]},
             **{"identities": [], "providers": []},
             "factors": Sample(
                 proved=True,
