@@ -52,6 +52,11 @@ class Store:
         found: dict[str, object] = self.client.info(section)
         return found
 
+    def cpu(self) -> float:
+        """Seconds of processor time used so far."""
+        seen = self.info("cpu")
+        return sum(float(str(seen[name])) for name in ("used_cpu_user", "used_cpu_sys"))
+
     def used_memory(self) -> int:
         """Bytes allocated, without buffers of connections and of the append-only file."""
         seen = self.info("memory")
