@@ -11,7 +11,10 @@
 
   function wait() {
     ready = performance.now() + MOMENT;
-    for (const button of buttons()) button.setAttribute("aria-disabled", "true");
+    for (const button of buttons()) {
+      button.setAttribute("aria-disabled", "true");
+      for (const line of button.getAnimations({ subtree: true })) line.currentTime = 0;
+    }
     clearTimeout(timer);
     timer = setTimeout(() => {
       for (const button of buttons()) button.removeAttribute("aria-disabled");

@@ -34,6 +34,9 @@ LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 TO_BE_DELETED = Phrase("This account is to be deleted. Cancel the deletion first.")
 
 
+GIVE_REASON = Phrase("Give a reason. The person sees it when they try to sign in.")
+
+
 class Suspension(NamedTuple):
     """Why a person is suspended: `reason` is shown to the person, `note` to operators alone. It ends with the person's
     first sign-in from `until` on, or only by command."""
@@ -116,7 +119,7 @@ class Operator:
         for text in (suspension.reason, suspension.note):
             check_reason(text)
         if not suspension.reason.strip():
-            raise ValueError(Phrase("Give a reason. The person sees it when they try to sign in."))
+            raise ValueError(GIVE_REASON)
         return await self.set_status(who, "disabled", suspension)
 
     async def set_status(self, who: str, status: str, suspension: Suspension | None = None) -> Person:

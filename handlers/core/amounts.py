@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from handlers.core.params import Params
+from handlers.core.params import MISSING, Params
 from store.credits.credits import MAX_AMOUNT, SCALE
 from store.phrases import Phrase
 from store.refused import Refused
@@ -46,7 +46,7 @@ def typed_limit(params: Params, name: str) -> int | None:
     """The limit in a field of dollars, in micro-dollars; None if the field is empty. Raises Refused("invalid_request"),
     also if the field is missing: that is not a request for no limit."""
     if name not in params.names():
-        raise Refused("invalid_request", Phrase("%(name)s is missing.", name=name))
+        raise Refused("invalid_request", MISSING.filled(name=name))
     text = (params.get(name) or "").strip()
     return dollars(text) if text else None
 

@@ -13,6 +13,7 @@ from tornado.iostream import StreamClosedError
 
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.errors import CATALOGUE
+from handlers.core.params import MISSING
 from handlers.core.words.worded import ZONE_COOKIE, WordedPage
 from runtime.http.tornado_private import answer_fields, put_fields
 from store.accounts.signin.devices import Device
@@ -232,7 +233,16 @@ class PageHandler(WordedPage):
                 "Too many attempts. Try again in %(count)s minutes.",
                 -(-seconds // 60),
             )
-        return refusal.description or CATALOGUE[refusal.code].description
+        return self.reason(refusal) or CATALOGUE[refusal.code].description
+
+    def reason(self, refusal: Refused) -> str:
+        """The description, for people. What is wrong in a form that the page never made is told in terms of its
+        parameters, which nobody has seen: the person reads what to do instead."""
+        told = refusal.description
+        made = type(told) is Phrase and (told.text != MISSING.text or isinstance(told.values["name"], Phrase))
+        if made or refusal.code != "invalid_request" or not self.get_body_argument("_xsrf", ""):
+            return told
+        return BROKEN_FORM
 
     def way_on(self, refusal: Refused, here: bool) -> Onward:
         """The next step that an error page offers. `here`: somebody is signed in."""
@@ -292,6 +302,7 @@ _PAGE_FIELDS = {
     "Referrer-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
+BROKEN_FORM = Phrase("Part of the form is missing or malformed. Reload the page, and send the form again.")
 _FAILED = Phrase("That didn’t work")
 _HEADINGS = {
     403: Phrase("Not allowed"),

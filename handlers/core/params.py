@@ -22,6 +22,7 @@ REPEATABLE = frozenset(("resource", "audience"))
 MOST_FIELDS = 200
 """The limit of fields in a form or query. Programs send a dozen, and each takes some ten microseconds to decode."""
 _FIELDS = f"There are more than {MOST_FIELDS} parameters."
+MISSING = Phrase("%(name)s is missing.")
 _NUL = "A parameter must not contain NUL."
 _PLAIN = bytes(set(range(0x20, 0x7F)) - set(b"%+"))
 """Bytes that stand for themselves in a form."""
@@ -66,7 +67,7 @@ class Params:
         """The parameter as text. Raises Refused("invalid_request") if it is missing."""
         value = self.get(name)
         if value is None:
-            raise Refused("invalid_request", Phrase("%(name)s is missing.", name=name))
+            raise Refused("invalid_request", MISSING.filled(name=name))
         return value
 
     def whole(self, name: str) -> int:
@@ -74,7 +75,7 @@ class Params:
         Refused("invalid_request"), also if it is missing."""
         value = self._values.get(name)
         if value is None or value == "":
-            raise Refused("invalid_request", Phrase("%(name)s is missing.", name=name))
+            raise Refused("invalid_request", MISSING.filled(name=name))
         if not self._typed and isinstance(value, str) and _WHOLE.fullmatch(value):
             value = int(value)
         if type(value) is not int:  # isinstance would take a boolean

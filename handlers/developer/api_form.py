@@ -37,7 +37,8 @@ _LABELS = {
 
 @dataclass
 class ScopeRow:
-    """The fields of one scope. `new`: the API doesn't have it yet. `error` says why it can't be."""
+    """The fields of one scope. `new`: the API doesn't have it yet. `error` says why it can't be,
+    and `wrong` which of its fields has the error."""
 
     name: str = ""
     title: str = ""
@@ -47,6 +48,7 @@ class ScopeRow:
     new: bool = False
     second_step: bool = False
     error: str = ""
+    wrong: str = ""
 
     @property
     def blank(self) -> bool:
@@ -58,7 +60,7 @@ class ScopeRow:
         try:
             return ApiScope(self.name, self.title or self.name, self.detail, self.care, self.second_step)
         except InvalidRegistration as error:
-            self.error = reason_of(error)
+            self.error, self.wrong = reason_of(error), error.member
             return None
 
 
@@ -124,7 +126,7 @@ class ApiForm:
         names = [row.name for row in kept]
         for row in kept:
             if names.count(row.name) > 1 and not row.error:
-                row.error = Phrase("An API can have each scope only once.")
+                row.error, row.wrong = Phrase("An API can have each scope only once."), "name"
         if not kept:
             self.errors["scopes"] = Phrase("Keep at least one scope.")
         elif len(kept) > MAX_API_SCOPES:

@@ -60,15 +60,16 @@ class ApiScope:
 
     def __post_init__(self) -> None:
         if not _SCOPE_NAME.fullmatch(self.name) or len(self.name) > MAX_SCOPE_NAME:
-            raise InvalidRegistration(_SCOPE_FORM.filled(most=str(MAX_SCOPE_NAME)))
+            raise InvalidRegistration(_SCOPE_FORM.filled(most=str(MAX_SCOPE_NAME)), "name")
         if self.name in RESERVED_SCOPES:
             raise InvalidRegistration(
-                Phrase("The name %(name)s belongs to Latchkey or OpenID. Choose another one.", name=self.name)
+                Phrase("The name %(name)s belongs to Latchkey or OpenID. Choose another one.", name=self.name),
+                "name",
             )
         if not _is_line(self.title, MAX_TITLE):
-            raise InvalidRegistration(_TITLE_FORM.filled(most=str(MAX_TITLE)))
+            raise InvalidRegistration(_TITLE_FORM.filled(most=str(MAX_TITLE)), "title")
         if self.detail and not _is_line(self.detail, MAX_DETAIL):
-            raise InvalidRegistration(_DETAIL_FORM.filled(most=str(MAX_DETAIL)))
+            raise InvalidRegistration(_DETAIL_FORM.filled(most=str(MAX_DETAIL)), "detail")
 
     def record(self) -> dict[str, Any]:
         """The scope with the field names of the interface."""

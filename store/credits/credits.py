@@ -178,10 +178,7 @@ class Credits:
         is spendable)."""
         if not 0 < abs(amount) <= MAX_AMOUNT:
             raise Refused("invalid_request", f"amount is 1 to {MAX_AMOUNT} micro-dollars, or as many below zero.")
-        if len(reason) > MAX_REASON or not reason.isprintable():
-            raise Refused(
-                "invalid_request", Phrase("reason can have at most %(most)s printable characters.", most=MAX_REASON)
-            )
+        check_credit_reason(reason)
         if key is not None and (not 1 <= len(key) <= 255 or not key.isprintable()):
             raise Refused("invalid_request", "An idempotency key is 1 to 255 printable characters.")
         # A grant without a key gets one, so that it can be sent again if the answer is lost.
@@ -292,6 +289,14 @@ def exact_dollars(amount: int) -> str:
     """Micro-dollars as exact dollars."""
     whole_part, part = divmod(abs(amount), 10**SCALE)
     return f"{'-' if amount < 0 else ''}{whole_part}.{part:0{SCALE}}"
+
+
+def check_credit_reason(text: str) -> None:
+    """Checks the reason of a grant. Raises Refused("invalid_request")."""
+    if len(text) > MAX_REASON or not text.isprintable():
+        raise Refused(
+            "invalid_request", Phrase("The reason can have at most %(most)s printable characters.", most=MAX_REASON)
+        )
 
 
 def _place(before: str) -> str:

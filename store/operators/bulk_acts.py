@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 from store.accounts.planned_deletions import NONE_PLANNED, check_wait
 from store.errors import StoreError
 from store.names import is_user_id
-from store.operations import Person, Suspension, suspended_until
+from store.operations import GIVE_REASON, Person, Suspension, suspended_until
 from store.operators.jobs import BegunJob, OperatorJob, OperatorJobs
 from store.operators.operator_keys import OperatorKeys
 from store.operators.people_acts import ADMINS_ONLY, YOURSELF, PeopleActs
@@ -269,7 +269,7 @@ def ordered(kept: dict[str, Any]) -> BulkOrder:
 def suspension_of(order: BulkOrder) -> Suspension:
     """The suspension in an order. Raises Refused("invalid_request") without a reason, ValueError for a wrong end."""
     if not order.reason.strip():
-        raise Refused("invalid_request", Phrase("Give a reason. The person sees it when they try to sign in."))
+        raise Refused("invalid_request", GIVE_REASON)
     return Suspension(order.reason, order.note, suspended_until(order.until, Phrase("End")) if order.until else None)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -41,6 +42,26 @@ async def test_ticked_people_are_suspended_after_a_page_that_says_whom(console: 
     assert (await console.store.operator.find(auditor.user)).status == "active"
     assert (await admin.browser.get("/admin/people/bulk?act=suspend")).code == 400
     assert (await admin.browser.get(f"/admin/people/bulk/{'x' * 22}")).code == 404
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"act": "suspend", "reason": ""}, "reason"),
+        ({"act": "suspend", "reason": "Unpaid", "note": "x" * 501}, "note"),
+        ({"act": "suspend", "reason": "Unpaid", "until": "tomorrow"}, "until"),
+        ({"act": "delete", "days": "91"}, "days"),
+        ({"act": "delete", "days": "7", "reason": "x" * 501}, "reason"),
+        ({"act": "delete", "at_once": "yes", "number": "7"}, "number"),
+    ],
+)
+async def test_only_the_field_with_the_mistake_is_marked(console: Console, fields: dict[str, str], wrong: str) -> None:
+    admin, user = await console.operator("admin"), await console.person("bulk@example.com")
+    form = {f"person_{user}": "yes", **fields}
+    answer = await admin.send("/admin/people/bulk", **form, confirm_password=PASSWORD)
+    inputs = {found[1]: found[0] for found in re.finditer(r'<input id="(\w+)"[^>]*>', answer.body.decode())}
+    for mark in ("autofocus", 'aria-invalid="true"', "-error"):
+        assert [name for name, one in inputs.items() if mark in one] == [wrong], mark
 
 
 async def test_deleting_many_needs_their_number(console: Console) -> None:

@@ -156,6 +156,23 @@ async def test_a_mistake_changes_nothing_and_is_named(
     assert await fresh(service) == before
 
 
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"scope_0_title": "x" * 101}, "scope_0-title"),
+        ({"scope_0_detail": "a\u202eb"}, "scope_0-detail"),
+        ({"scope_2_name": "a b"}, "scope_2-name"),
+    ],
+)
+async def test_only_the_wrong_field_of_a_scope_is_marked(
+    service: Service, fields: dict[str, str | None], wrong: str
+) -> None:
+    browser, _ = await opened(service)
+    inputs = re.findall(r'<input id="(scope_[^"]+)"([^>]*)>', (await change(browser, **fields)).body.decode())
+    for mark in ('aria-invalid="true"', "-error"):
+        assert [name for name, rest in inputs if mark in rest] == [wrong]
+
+
 async def test_a_scope_may_be_typed_into_any_of_the_empty_rows(service: Service) -> None:
     browser, _ = await opened(service)
     assert (await change(browser, scope_3_name="cancel", scope_3_title="Cancel orders", scope_3_detail="")).code == 303

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from handlers.admin import operator_mails
 from handlers.admin.base import valid
-from handlers.admin.console.base import ConsolePage, with_role_names
+from handlers.admin.console.base import with_role_names
+from handlers.admin.console.fields import FieldsPage
 from handlers.admin.console.people import ACT_NAMES, PEOPLE
 from handlers.admin.console.person import USUAL_DAYS
 from handlers.admin.console.person_acts import days_in
 from handlers.core.params import Params
 from observability.spans import continued
-from store.names import is_user_id
+from store.names import check_reason, is_user_id
 from store.operators.bulk_acts import BULK_ACTS, MOST_PEOPLE, REASONS, BulkOrder, BulkPlan
 from store.phrases import Phrase
 from store.refused import Refused
@@ -46,7 +47,7 @@ def skipped(why: str) -> str:
     return with_role_names(REASONS.find(why))
 
 
-class BulkPage(ConsolePage):
+class BulkPage(FieldsPage):
     """Shared by these pages."""
 
     def came_back_to(self) -> str:
@@ -74,6 +75,7 @@ class BulkPage(ConsolePage):
             boxes=[BOX + user for user in order.people],
             people=await self.addresses_of(user for user, _ in plan.refusals),
             error=error,
+            wrong=self.wrong,
             days=(typed and typed.get("days")) or str(USUAL_DAYS),
             at_once=typed is not None and typed.get(AT_ONCE) == "yes",
         )
@@ -93,15 +95,19 @@ class ConsoleBulkHandler(BulkPage):
         try:
             with valid():
                 at_once = params.get(AT_ONCE) == "yes"
-                if order.act == "delete" and not at_once:
+                if order.act == "suspend":
+                    self.suspension(params)
+                elif order.act == "delete" and not at_once:
                     order = order._replace(days=days_in(params))
+                    with self.in_field("reason"):
+                        check_reason(order.reason)
                 plan = await acts.plan(self.actor, order)
                 if order.act == "delete" and at_once:
                     check_number(plan, params)
         except Refused as refusal:
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
-            return await self.show_order(order, refusal.description, params)
+            return await self.show_order(order, self.reason(refusal), params)
         job = await acts.begin(self.actor, plan.token)
         if job:
             work = acts.run(self.actor, job, operator_mails.telling(self.site))

@@ -7,8 +7,9 @@ import secrets
 from types import SimpleNamespace
 from typing import Final
 
-from handlers.admin.console.base import ConsolePage, role_name
+from handlers.admin.console.base import role_name
 from handlers.admin.console.event_names import EVENTS
+from handlers.admin.console.fields import FieldsPage
 from handlers.admin.console.people import PEOPLE, STATUS_NAMES
 from handlers.core.devices import device_phrase
 from handlers.core.page import DownloadPage
@@ -86,11 +87,8 @@ def offered(actor: OperatorActor, view: PersonView) -> frozenset[OperatorAct]:
     return frozenset(acts)
 
 
-class PersonPage(ConsolePage, DownloadPage):
+class PersonPage(FieldsPage, DownloadPage):
     """Shared by the page of a person and its forms."""
-
-    wrong = ""
-    """The field of a form with an error, if it is not the first one."""
 
     async def show(self, user: str, part: str = "", error: str = "", typed: Params | None = None) -> None:
         """The page. `part`: the form with the error, which shows what was `typed`. Raises Refused("not_found")."""
@@ -145,7 +143,7 @@ class PersonPage(ConsolePage, DownloadPage):
             part=part,
             error=error,
             wrong=self.wrong,
-            typed=typed or Params({}),
+            typed=lambda form, field: (typed.get(field) or "") if typed and form == part else "",
             nonce=(typed and typed.get("key")) or secrets.token_urlsafe(16),
             notice=self._said(self.notice(NOTICES), account),
         )

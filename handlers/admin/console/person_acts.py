@@ -15,9 +15,9 @@ from handlers.core.format import MINUS
 from handlers.core.params import Params
 from store.accounts.planned_deletions import WRONG_WAIT
 from store.accounts.signin.sessions import ACTIVITY_KEPT
+from store.credits.credits import check_credit_reason
 from store.moving.person_export import WRITERS
-from store.names import normalise_email
-from store.operations import Suspension, suspended_until
+from store.names import check_reason, normalise_email
 from store.operators.roles import PEOPLES_ROLES, check_act, check_operator_role
 from store.phrases import Phrase
 from store.refused import Refused
@@ -44,7 +44,7 @@ class PersonAct(PersonPage):
             if refusal.code != "invalid_request" or self.wants_json():
                 raise
             self.set_status(400)
-            return await self.show(user, self.part, refusal.description, params)
+            return await self.show(user, self.part, self.reason(refusal), params)
         self.see_done(self.after(user))
 
     @abstractmethod
@@ -63,14 +63,7 @@ class ConsoleSuspendHandler(PersonAct):
 
     async def act(self, user: str, params: Params) -> None:
         """Suspends the person, who reads `reason`; operators read `note`."""
-        until = (params.get("until") or "").strip()
-        try:
-            ends = suspended_until(until, Phrase("End")) if until else None
-        except ValueError:
-            self.wrong = "until"
-            raise
-        suspension = Suspension(params.get("reason") or "", params.get("note") or "", ends)
-        await self.store.people_acts.suspend(self.actor, user, suspension)
+        await self.store.people_acts.suspend(self.actor, user, self.suspension(params))
 
 
 class ConsoleResumeHandler(PersonAct):
@@ -138,12 +131,14 @@ class ConsoleCreditsHandler(PersonAct):
 
     async def act(self, user: str, params: Params) -> None:
         """Adds dollars, or takes them if the amount has a minus in front. A form that is sent twice counts once."""
-        typed = params.require("amount").strip()
+        typed = (params.get("amount") or "").strip()
         taken = typed.startswith(("-", MINUS))
         amount = dollars(typed[1:] if taken else typed)
         if not amount:
             raise Refused("invalid_request", NO_AMOUNT)
         reason, key = params.get("reason") or "", params.require("key")
+        with self.in_field("reason"):
+            check_credit_reason(reason)
         await self.store.people_acts.give_credits(self.actor, user, -amount if taken else amount, reason, key)
 
 
@@ -169,6 +164,8 @@ class ConsolePlanDeletionHandler(PersonAct):
     async def act(self, user: str, params: Params) -> None:
         """Disables the person, plans the deletion, and mails them."""
         days, reason = days_in(params), params.get("reason") or ""
+        with self.in_field("reason"):
+            check_reason(reason)
         person = await self.store.people_acts.plan_deletion(self.actor, user, days, reason)
         await operator_mails.deletion_planned(self.site, person)
 
