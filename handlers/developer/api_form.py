@@ -16,9 +16,9 @@ from store.apps.api_record import (
     TOKEN_FORMATS,
     ApiRegistration,
     ApiScope,
+    InvalidScope,
 )
 from store.apps.lookalikes import check_honest_name
-from store.apps.registration import InvalidRegistration
 from store.names import check_app_name
 from store.phrases import Phrase
 from store.refused import reason_of
@@ -59,7 +59,7 @@ class ScopeRow:
         """The scope; None, and `error`, if it can't be. A name alone is its own title."""
         try:
             return ApiScope(self.name, self.title or self.name, self.detail, self.care, self.second_step)
-        except InvalidRegistration as error:
+        except InvalidScope as error:
             self.error, self.wrong = reason_of(error), error.member
             return None
 

@@ -47,6 +47,14 @@ _TITLE_FORM = Phrase("The title of a scope must have 1 to %(most)s printable cha
 _DETAIL_FORM = Phrase("The second sentence (detail) of a scope must have 1 to %(most)s printable characters.")
 
 
+class InvalidScope(InvalidRegistration):
+    """A scope breaks a rule; `member`: which part of it does."""
+
+    def __init__(self, said: str, member: str) -> None:
+        super().__init__(said)
+        self.member = member
+
+
 @dataclass(frozen=True, slots=True)
 class ApiScope:
     """A scope of an API. People see `title` and `detail` on the consent page; `care`: the page warns, and apps that
@@ -60,16 +68,16 @@ class ApiScope:
 
     def __post_init__(self) -> None:
         if not _SCOPE_NAME.fullmatch(self.name) or len(self.name) > MAX_SCOPE_NAME:
-            raise InvalidRegistration(_SCOPE_FORM.filled(most=str(MAX_SCOPE_NAME)), "name")
+            raise InvalidScope(_SCOPE_FORM.filled(most=str(MAX_SCOPE_NAME)), "name")
         if self.name in RESERVED_SCOPES:
-            raise InvalidRegistration(
+            raise InvalidScope(
                 Phrase("The name %(name)s belongs to Latchkey or OpenID. Choose another one.", name=self.name),
                 "name",
             )
         if not _is_line(self.title, MAX_TITLE):
-            raise InvalidRegistration(_TITLE_FORM.filled(most=str(MAX_TITLE)), "title")
+            raise InvalidScope(_TITLE_FORM.filled(most=str(MAX_TITLE)), "title")
         if self.detail and not _is_line(self.detail, MAX_DETAIL):
-            raise InvalidRegistration(_DETAIL_FORM.filled(most=str(MAX_DETAIL)), "detail")
+            raise InvalidScope(_DETAIL_FORM.filled(most=str(MAX_DETAIL)), "detail")
 
     def record(self) -> dict[str, Any]:
         """The scope with the field names of the interface."""

@@ -33,11 +33,7 @@ DYNAMIC, DOCUMENT = "dynamic", "document"
 
 
 class InvalidRegistration(ValueError):
-    """A registration breaks a rule; the message says which, for people. `member`: the part of a scope that does."""
-
-    def __init__(self, said: str, member: str = "") -> None:
-        super().__init__(said)
-        self.member = member
+    """A registration breaks a rule; the message says which, for people."""
 
 
 @dataclass(frozen=True, slots=True)
