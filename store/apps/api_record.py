@@ -43,6 +43,7 @@ _SCOPE_NAME = re.compile(r"[!#-<>-\[\]-~]+")
 _SCOPE_FORM = Phrase(
     "The name of a scope must have 1 to %(most)s printable ASCII characters, without spaces, quotes, backslashes or =."
 )
+_RESERVED_NAME = Phrase("The name %(name)s belongs to Latchkey or OpenID. Choose another one.")
 _TITLE_FORM = Phrase("The title of a scope must have 1 to %(most)s printable characters.")
 _DETAIL_FORM = Phrase("The second sentence (detail) of a scope must have 1 to %(most)s printable characters.")
 
@@ -70,10 +71,7 @@ class ApiScope:
         if not _SCOPE_NAME.fullmatch(self.name) or len(self.name) > MAX_SCOPE_NAME:
             raise InvalidScope(_SCOPE_FORM.filled(most=str(MAX_SCOPE_NAME)), "name")
         if self.name in RESERVED_SCOPES:
-            raise InvalidScope(
-                Phrase("The name %(name)s belongs to Latchkey or OpenID. Choose another one.", name=self.name),
-                "name",
-            )
+            raise InvalidScope(_RESERVED_NAME.filled(name=self.name), "name")
         if not _is_line(self.title, MAX_TITLE):
             raise InvalidScope(_TITLE_FORM.filled(most=str(MAX_TITLE)), "title")
         if self.detail and not _is_line(self.detail, MAX_DETAIL):

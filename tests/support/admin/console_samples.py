@@ -12,7 +12,6 @@ from handlers.admin.console.figures import charts_of
 from handlers.admin.console.overview import ChecklistRow
 from handlers.admin.console.people import STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
-from handlers.core.params import Params
 from handlers.developer.log import LogEntry
 from outbound.identity.providers import Providers
 from store.accounts.audit.activity_figures import DayFigures
@@ -70,7 +69,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "sessions": [Sample(id=text, device=text, address=text, since=NOW, seen=NOW)],
         "entries": [Sample(at=NOW, text=text, app=text, address=text, device=text)],
         **{"part": "", "error": "", "wrong": "", "nonce": text, "usual_days": 7, "providers": Providers()},
-        "typed": Params(dict.fromkeys(("amount", "reason", "note", "until", "days", "email"), text)),
+        "typed": lambda form, field: text,
     }
     bare = Sample(app_since=None, codes=0, passkeys=[], identities=[])
     plain = Sample(**{**vars(person), "suspension": None, "registered": (), "grants": [], "groups": ()})
@@ -176,7 +175,12 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/person.html own acts": {**page, "itself": True, "offers": frozenset(("credits.give",))},
         "admin/person.html apart": {**page, "offers": frozenset(("people.export",))},
         **{
-            f"admin/person.html wrong {part}": {**page, "part": part, "error": text}
+            f"admin/person.html wrong {part}": {
+                **page,
+                "part": part,
+                "error": text,
+                "wrong": "reason" if part == "suspend" else "",
+            }
             for part in (
                 "suspend",
                 "email",

@@ -97,7 +97,14 @@ def desk_pages(text: str, frame: dict[str, Any], portal: dict[str, dict[str, Any
     order = BulkOrder("suspend", [text], reason=text, note=text, until=text)
     bulk: dict[str, Any] = {
         **{**frame, "act": "suspend", "act_name": text, "order": order, "plan": plan, "boxes": [text]},
-        **{"people": {text: text}, "refusals": [(text, text)], "error": "", "days": text, "at_once": False},
+        **{
+            "people": {text: text},
+            "refusals": [(text, text)],
+            "error": "",
+            "wrong": "",
+            "days": text,
+            "at_once": False,
+        },
     }
     job = OperatorJob(text, "bulk", text, {}, 3, 2, "running", {}, 1)
     progress = {**frame, "act_name": text, "job": job, "changed": 1, "refused": 1, "refusals": [[text, text]]}
@@ -113,7 +120,7 @@ def desk_pages(text: str, frame: dict[str, Any], portal: dict[str, dict[str, Any
         "admin/credits.html nothing": {**person, "onward": ""},
         "admin/credits.html next": person,
         "admin/bulk.html": bulk,
-        "admin/bulk.html wrong": {**bulk, "error": text},
+        "admin/bulk.html wrong": {**bulk, "error": text, "wrong": "until"},
         "admin/bulk.html delete": {**bulk, "act": "delete", "plan": plan._replace(refused=0, refusals=())},
         "admin/bulk.html delete wrong": {**bulk, "act": "delete", "error": text},
         "admin/bulk.html number wrong": {**bulk, "act": "delete", "error": text, "at_once": True},

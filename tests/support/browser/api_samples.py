@@ -27,7 +27,10 @@ def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     )
     off = Sample(**{**vars(api), "active": False, "status": "off", "token_format": "opaque", "scopes": (text,)})
     rows = [ScopeRow(text, text, text, care=True), ScopeRow(text, text), ScopeRow(new=True)]
-    wrong_rows = [ScopeRow(text, text, text, removed=True, error=text), ScopeRow(text, text, new=True, error=text)]
+    wrong_rows = [
+        ScopeRow(text, text, text, removed=True, error=text, wrong="title"),
+        ScopeRow(text, text, new=True, error=text, wrong="name"),
+    ]
     errors = dict.fromkeys(("name", "scopes", "token_format", "signing_alg", "token_lifetime"), text)
     wrong_form = ApiForm(text, text, text, text, wrong_rows, errors)
     page: dict[str, Any] = {
