@@ -25,7 +25,7 @@ SCOPES = (
 """All scopes (SPEC 2.4; OpenID Connect Core 5.4), in the order that people and token responses see."""
 ADVERTISED = tuple(scope for scope in SCOPES if scope != "groups")
 """The scopes in metadata. Some clients request all of these, and few apps are registered for `groups`."""
-MAX_REASON = 500
+MAX_REASON, MAX_CREDIT_REASON = 500, 200
 """Characters of the reason for a suspension or deletion, and of a note about it."""
 MAX_GROUPS = 50
 """The most groups of a person."""
@@ -237,3 +237,9 @@ def check_reason(text: str) -> None:
         raise ValueError(
             Phrase("Reason and note must each be one line of at most %(most)s printable characters.", most=MAX_REASON)
         )
+
+
+def check_credit_reason(text: str) -> None:
+    """Checks the reason of credits that an operator adds or takes. Raises ValueError."""
+    if len(text) > MAX_CREDIT_REASON or not text.isprintable():
+        raise ValueError(Phrase("The reason can have at most %(most)s printable characters.", most=MAX_CREDIT_REASON))

@@ -16,10 +16,11 @@ from store.crypto.seal import fingerprint
 from store.engine.scripts import Reply, Scripts
 from store.lifetimes import CREDIT_KEY, CREDITS_READ, PROOF, SPENDING_MAIL, UNDO_LINK
 from store.moments import at
+from store.names import check_credit_reason
 from store.oauth.budgets import amounts
 from store.oauth.guard import admitted
 from store.phrases import Phrase
-from store.refused import Refused, refuse_signed_out, refuse_unproved
+from store.refused import Refused, reason_of, refuse_signed_out, refuse_unproved
 from store.results import Allowance, Caller, Profile, Visitor, Window, allowance_of, profile_of
 
 CURRENCY = "USD"
@@ -28,7 +29,6 @@ SCALE = 6
 MAX_AMOUNT = 10**12
 """The most that one grant adds or takes: a million dollars."""
 MAX_PAID = 10**15
-MAX_REASON = 200
 ENTRIES_AT_ONCE = 100
 
 
@@ -178,7 +178,10 @@ class Credits:
         is spendable)."""
         if not 0 < abs(amount) <= MAX_AMOUNT:
             raise Refused("invalid_request", f"amount is 1 to {MAX_AMOUNT} micro-dollars, or as many below zero.")
-        check_credit_reason(reason)
+        try:
+            check_credit_reason(reason)
+        except ValueError as error:
+            raise Refused("invalid_request", reason_of(error)) from None
         if key is not None and (not 1 <= len(key) <= 255 or not key.isprintable()):
             raise Refused("invalid_request", "An idempotency key is 1 to 255 printable characters.")
         # A grant without a key gets one, so that it can be sent again if the answer is lost.
@@ -289,14 +292,6 @@ def exact_dollars(amount: int) -> str:
     """Micro-dollars as exact dollars."""
     whole_part, part = divmod(abs(amount), 10**SCALE)
     return f"{'-' if amount < 0 else ''}{whole_part}.{part:0{SCALE}}"
-
-
-def check_credit_reason(text: str) -> None:
-    """Checks the reason of a grant. Raises Refused("invalid_request")."""
-    if len(text) > MAX_REASON or not text.isprintable():
-        raise Refused(
-            "invalid_request", Phrase("The reason can have at most %(most)s printable characters.", most=MAX_REASON)
-        )
 
 
 def _place(before: str) -> str:

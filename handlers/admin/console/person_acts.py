@@ -15,9 +15,8 @@ from handlers.core.format import MINUS
 from handlers.core.params import Params
 from store.accounts.planned_deletions import WRONG_WAIT
 from store.accounts.signin.sessions import ACTIVITY_KEPT
-from store.credits.credits import check_credit_reason
 from store.moving.person_export import WRITERS
-from store.names import check_reason, normalise_email
+from store.names import check_credit_reason, check_reason, normalise_email
 from store.operators.roles import PEOPLES_ROLES, check_act, check_operator_role
 from store.phrases import Phrase
 from store.refused import Refused
