@@ -24,7 +24,7 @@ from outbound.ai.events import compact
 from outbound.ai.exchange.base import ModelExchange
 from outbound.ai.models import Models
 from outbound.ai.tokens import count_request
-from store.credits.calls import request_digest
+from store.credits.request_digests import request_digest
 from store.refused import Refused
 
 NICE = 10

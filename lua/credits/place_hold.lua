@@ -20,7 +20,7 @@
 --- ARGV[9] input_price (number): micro-dollars per million tokens
 --- ARGV[10] output_price (number): the same
 --- ARGV[11] hold_ttl (number): ms
---- ARGV[12] digest: of the request; '' without an idempotency key
+--- ARGV[12] digests: of the request, the one to keep first, then those that count as the same; '' without an idempotency key
 --- ARGV[13] most (number): holds that a person may have at once
 --- ARGV[14] reads: the scope for reading what is left; '' if the app has not registered it
 --- ARGV[15] counted: '1' if the window has counted this request
@@ -70,10 +70,10 @@ if slice > 0 then
 end
 reads = reads ~= '' and has_scope(scope, reads) and has_scope(granted, reads) and 1 or 0
 
-if digest ~= '' then
+if digests ~= '' then
   local before = redis.call('HMGET', idem, 'digest', 'state', 'charged', 'left')
   if before[1] then
-    if before[1] ~= digest then return {'mismatch', a, b} end
+    if not string.find(' ' .. digests .. ' ', ' ' .. before[1] .. ' ', 1, true) then return {'mismatch', a, b} end
     if before[2] ~= 'done' then return {'running', a, b} end
     local sealed = redis.call('GET', reply)
     if not sealed then return {'reply_gone', a, b} end
@@ -141,8 +141,8 @@ end
 amount = amount + fee
 write_hold(holds, hold, amount, now + hold_ttl, client, counters, others)
 if amount > 0 and leasing == '1' then redis.call('HSET', lease, hold, int(amount) .. ' ' .. int(now + hold_ttl)) end
-if digest ~= '' then
-  redis.call('HSET', idem, 'digest', digest, 'state', 'running', 'hold', hold)
+if digests ~= '' then
+  redis.call('HSET', idem, 'digest', string.match(digests, '^%S+'), 'state', 'running', 'hold', hold)
   redis.call('PEXPIREAT', idem, int(now + hold_ttl))
 end
 return {'held', a, b, tokens, amount, reads}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
@@ -14,6 +13,7 @@ from store.credits.credits import Bookkeeping
 from store.credits.daily import DailyLimits, Leases
 from store.credits.notices import Notices
 from store.credits.prices import Price, TokenCounts
+from store.credits.request_digests import RequestDigests, request_digest
 from store.credits.usage import MOST_ROWS
 from store.crypto.cipher import Cipher
 from store.crypto.seal import fingerprint, new_id
@@ -113,6 +113,7 @@ class Calls:
         self,
         scripts: Scripts,
         cipher: Cipher,
+        digests: RequestDigests,
         books: Bookkeeping,
         rates: Rates,
         app_stats: AppStats | None = None,
@@ -121,6 +122,7 @@ class Calls:
         self._app_stats = app_stats
         self._scripts = scripts
         self._cipher = cipher
+        self._digests = digests
         self._books = books
         self.daily = DailyLimits()
         self._leases = Leases(scripts)
@@ -213,7 +215,7 @@ class Calls:
             hold_ttl=estimate.lasts,
             most=self.most_each,
             reads=caller.may("credits:read"),
-            digest="" if estimate.key is None else estimate.digest or request_digest(estimate.dialect, estimate.body),
+            digests="" if estimate.key is None else self._digests_of(caller, estimate),
             counted="1" if counted else "",
             person_day=self.daily.per_person,
             leasing="1" if per_day else "",
@@ -286,6 +288,10 @@ class Calls:
             leased="1" if leased else "",
         )
 
+    def _digests_of(self, caller: Caller, estimate: CallEstimate) -> str:
+        bare = estimate.digest or request_digest(estimate.dialect, estimate.body)
+        return self._digests.known(caller.user, caller.client, bare)
+
     def _seal(self, hold: Hold, reply: StoredReply) -> bytes:
         packed: bytes = msgpack.packb([reply.media_type, reply.head, reply.tail])
         if len(packed) > MAX_REPLY_BYTES:
@@ -303,13 +309,6 @@ def _mark(key: str | None) -> str:
 
 
 _NO_KEY = fingerprint("")
-
-
-def request_digest(dialect: str, body: bytes) -> str:
-    """The digest of a request with an idempotency key. A retry has the same."""
-    digest = hashlib.sha256(f"{dialect}\n".encode() if dialect else b"")
-    digest.update(body)
-    return digest.hexdigest()[:32]
 
 
 def _address(key: str) -> str:

@@ -60,8 +60,10 @@ class ResourceParts(OauthParts):
     @part
     def calls(self) -> Calls:
         from store.credits.calls import Calls
+        from store.credits.request_digests import RequestDigests
 
-        made = Calls(self.scripts, self.cipher, self._bookkeeping, self.rates, self.app_stats)
+        digests = RequestDigests(self.keys)
+        made = Calls(self.scripts, self.cipher, digests, self._bookkeeping, self.rates, self.app_stats)
         made.daily.own = self.apps.spend_per_day
         return made
 

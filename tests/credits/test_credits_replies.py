@@ -12,6 +12,8 @@ from store import keys
 from store.credits import calls
 from store.credits.calls import MAX_REPLIES_BYTES, MAX_REPLY_BYTES, Charge, Hold, ReplayedCall, StoredReply
 from store.credits.prices import TokenCounts
+from store.credits.request_digests import request_digest
+from store.crypto.keyring import KeyRing
 from store.crypto.seal import fingerprint
 from store.errors import StoreError
 from store.lifetimes import AI_REPLY, DAY
@@ -77,6 +79,22 @@ async def test_a_key_is_bound_to_one_request(store: Store) -> None:
     await app.settle(await app.hold(1, key="k", body=b'{"n":1}'), 1, 0, REPLY)
     assert await refusal_of(app.ask(1, key="k", body=b'{"n":2}')) == "idempotency_mismatch"
     assert (await replay(app, "k", body=b'{"n":1}')).charge.charged == 1
+    assert (await recount(store, world.user)).amounts == (1000, -1)
+
+
+async def test_nobody_can_test_a_guessed_request_against_a_kept_one(store: Store) -> None:
+    world, app = await a_spender(store)
+    await app.settle(await app.hold(1, key="k", body=b"sunshine"), 1, 0, REPLY)
+    row = keys.idempotency(world.user, app.caller.client, fingerprint("k"))["idem"]
+    kept: Any = await store.client.hget(row, "digest")
+    bare = request_digest("", b"sunshine").encode()
+    assert kept != bare
+    # The keys turn in between, and the release before kept the bare digest.
+    store.keys.replace(KeyRing.parse(f"{KeyRing.generate(9)},{store.keys.ring.render()}"))
+    for digest in (kept, bare):
+        await store.client.hset(row, "digest", digest)
+        assert (await replay(app, "k", body=b"sunshine")).charge.charged == 1
+        assert await refusal_of(app.ask(1, key="k", body=b"moonlight")) == "idempotency_mismatch"
     assert (await recount(store, world.user)).amounts == (1000, -1)
 
 
