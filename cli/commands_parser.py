@@ -259,23 +259,25 @@ def _add_audit(audit: argparse.ArgumentParser) -> None:
     audit.add_argument(
         "--limit", metavar="N", type=limit, help="how many of the newest events (default: 100; 10 with --follow)"
     )
-    _add_event_filters(audit)
+    _add_event_filters(audit, "events", None)
 
 
-def _add_event_filters(command: argparse.ArgumentParser) -> None:
+def _add_event_filters(command: argparse.ArgumentParser, events: str, without: str | None) -> None:
     about = "only events of this name, such as signed_in; repeatable, or several with commas"
-    command.add_argument("--event", metavar="NAME", dest="events", action="append", default=[], help=about)
-    command.add_argument("--app", metavar="CLIENT_ID", help="only events of this app")
+    command.add_argument("--event", metavar="NAME", dest=events, action="append", default=[], help=about)
+    command.add_argument("--app", metavar="CLIENT_ID", default=without, help="only events of this app")
 
 
 def _add_audit_export(export: argparse.ArgumentParser) -> None:
     export.set_defaults(run="audit.export_events", ask="", offline=False, password_stdin=False)
     about = "jsonl (an object a line), cef, or otlp (logs of OpenTelemetry); default: jsonl"
     export.add_argument("--format", choices=TRAIL_FORMATS, default="jsonl", help=about)
-    export.add_argument("--since", metavar="T", help="a date, a time (UTC), or a duration such as 15m, 2h or 7d")
+    about = "a date, a time (UTC), or a duration such as 15m, 2h or 7d"
+    # What stands before the word `export` counts too: a flag without a default leaves that alone.
+    export.add_argument("--since", metavar="T", default=ABSENT, help=about)
     export.add_argument("--until", metavar="T", help="events before this, in the same forms")
-    export.add_argument("--person", metavar="EMAIL|SUB", help="only events of this person")
-    _add_event_filters(export)
+    export.add_argument("--person", metavar="EMAIL|SUB", default=ABSENT, help="only events of this person")
+    _add_event_filters(export, "more_events", ABSENT)
     export.add_argument("--output", metavar="FILE", default="-", help="a file (default: standard output)")
 
 

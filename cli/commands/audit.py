@@ -7,6 +7,7 @@ import re
 import select
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -14,12 +15,12 @@ from typing import Any
 from cli.commands.context import Context
 from cli.commands.export import STANDARD_OUTPUT, target
 from cli.terminal.outcome import CommandResult
+from cli.terminal.parser import UsageError
 from cli.terminal.tables import word
 from settings.types import EMBEDDED
-from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_reading import EventFilter, TrailPosition
 from store.clock import wall
-from store.moments import at, timestamp
+from store.operators.records import event_record
 from store.operators.trail_formats import exported
 from store.refused import Refused
 from store.security_events import EVENTS
@@ -48,7 +49,7 @@ async def show_events(context: Context, args: Namespace) -> CommandResult:
         return CommandResult({})
     most = args.limit or (SHOWN if since is None else None)
     found = await context.store.security_events.newest(most, since or 0, wanted)
-    return CommandResult({"events": [_record(event) for event in found]}, COLUMNS)
+    return CommandResult({"events": [event_record(event) for event in found]}, COLUMNS)
 
 
 async def export_events(context: Context, args: Namespace) -> CommandResult:
@@ -66,7 +67,8 @@ async def export_events(context: Context, args: Namespace) -> CommandResult:
 def filters_of(args: Namespace) -> dict[str, str]:
     """The filters by the names that the management interface has for them, empty for any. Raises ValueError for an
     event of an unknown name."""
-    names = [name.strip() for given in args.events for name in given.split(",")]
+    given = [*args.events, *getattr(args, "more_events", ())]  # before the word `export`, and after it
+    names = [name.strip() for some in given for name in some.split(",")]
     for name in names:
         if name not in EVENTS:
             near = get_close_matches(name[:MOST_SHOWN], EVENTS, 3)
@@ -76,7 +78,12 @@ def filters_of(args: Namespace) -> dict[str, str]:
 
 
 def checked_bounds(args: Namespace) -> tuple[int, int | None]:
-    """Epoch milliseconds of `--since` and `--until` of an export. Raises Refused, ValueError."""
+    """Epoch milliseconds of `--since` and `--until` of an export. Raises UsageError for a flag that only `audit` has,
+    Refused, ValueError."""
+    if args.follow:
+        raise UsageError("`audit export` ends with the newest event: for events as they come, `audit --follow --json`")
+    if args.limit is not None:
+        raise UsageError("`audit export` takes no --limit: bound it with --since and --until")
     if args.output == STANDARD_OUTPUT and getattr(args, "json", False):
         raise Refused("invalid_request", "--json and --output - both write to standard output; give a file.")
     return moment(args.since or "1970-01-01"), moment(args.until, "--until") if args.until else None
@@ -90,22 +97,18 @@ async def _follow(store: Store, args: Namespace, since: int | None, wanted: Even
         after = await events.end()
         for event in await events.newest(args.limit or BEFORE, wanted=wanted):
             shown.add(event.id)
-            _print(event, as_json)
+            print_record(event_record(event), as_json=as_json)
     async for came in events.follow(after, since or 0, lambda event: event.id not in shown and wanted(event)):
         if came is not None:
-            _print(came, as_json)
-        elif _hung_up():
+            print_record(event_record(came), as_json=as_json)
+        elif hung_up():
             return
 
 
-def _print(event: AuditEvent, as_json: bool) -> None:
-    record = _record(event)
+def print_record(record: Mapping[str, Any], *, as_json: bool) -> None:
+    """Prints an event as a line at once."""
     known = (record[name] for name in COLUMNS if record[name] not in ("", 1))
     print(json.dumps(record) if as_json else "  ".join(map(word, known)), flush=True)
-
-
-def _record(event: AuditEvent) -> dict[str, Any]:
-    return {"at": timestamp(at(event.at_ms)), **event.shown()}
 
 
 def moment(text: str, name: str = "--since") -> int:
@@ -122,7 +125,7 @@ def moment(text: str, name: str = "--since") -> int:
     return max(0, round(found.timestamp() * 1000))
 
 
-def _hung_up() -> bool:
+def hung_up() -> bool:
     """Whether the reader of the pipe is gone. A write would find out only with the next event."""
     poll = select.poll()
     try:

@@ -16,6 +16,7 @@ from cli.commands.audit import SHOWN, checked_bounds, filters_of, moment
 from cli.commands.context import OLDER_STAYS, ONLY_ONE, SHOWN_ONCE, SIGNING_ONCE
 from cli.remote.app_logos import set_logo
 from cli.remote.client import RemoteServer, ServerUnreachable, part
+from cli.remote.following import follow_events
 from cli.remote.person_parts import PERSON_PARTS, RemoteCommand
 from cli.remote.server_keys import SERVER_KEYS
 from cli.remote.shown import person_of, user_of
@@ -267,9 +268,10 @@ def replay(server: RemoteServer, args: Namespace) -> CommandResult:
 
 
 def show_events(server: RemoteServer, args: Namespace) -> CommandResult:
-    """Shows the newest security events, oldest first."""
+    """Shows the newest security events, oldest first. With `--follow`, prints new ones until interrupted."""
     if args.follow:
-        raise Refused("invalid_request", "--follow works on the server's machine only, without --server.")
+        follow_events(server, args)
+        return CommandResult({})
     since = None if args.since is None else timestamp(at(moment(args.since)))
     most = args.limit or (SHOWN if since is None else None)
     found = list(server.items("/audit", most, **filters_of(args), since=since))

@@ -25,7 +25,7 @@ ERRORS = (
     *("idempotency_in_progress", "idempotency_reply_gone", "idempotency_mismatch", "payload_too_large"),
     *("unsupported_media_type", "rate_limited", "temporarily_unavailable", "server_error"),
 )
-FLAGS = ("dry_run", "purge", "documents")
+FLAGS = ("dry_run", "purge", "documents", "follow")
 
 
 class AdminOpenApiHandler(OpsHandler):

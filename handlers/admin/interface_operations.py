@@ -93,7 +93,10 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     ),
     "admin-grants GET": AdminOperation("List the apps that a person connected", "AppGrant", ("person",), many=True),
     "admin-audit GET": AdminOperation(
-        "List security events, newest first", "Event", ("person", "app", "event", "since", *PAGED), many=True
+        "List security events, newest first",
+        "Event",
+        ("person", "app", "event", "since", "follow", *PAGED),
+        many=True,
     ),
     "admin-audit-export GET": AdminOperation(
         "Export security events, oldest first", "", ("format", "since", "until", "person", "app", "event")

@@ -169,7 +169,7 @@ ADMIN_SCHEMAS: Final[JsonSchema] = {
         }
     ),
     "EndedPart": record({"id": TEXT, "ended": FLAG}),
-    "Event": record({"at": TIME, "event": TEXT, "result": TEXT, "actor": TEXT, "by": TEXT}, closed=False),
+    "Event": record({"at": TIME, "id": TEXT, "event": TEXT, "result": TEXT, "actor": TEXT, "by": TEXT}, closed=False),
     "Delivery": record({"id": TEXT, "client_id": TEXT, "type": TEXT, "state": TEXT}, closed=False),
     "ShownDelivery": record({"id": TEXT, "client_id": TEXT, "exchanges": {"type": "array"}}, closed=False),
     "FailingEndpoints": record(

@@ -8,23 +8,32 @@ from handlers.admin.base import AdminHandler, valid
 from store.operations import person_named
 from store.operators.records import event_record, grant_record
 from store.phrases import Phrase
+from store.refused import Refused
 
 
 class AdminAuditHandler(AdminHandler):
     """The security log."""
 
     async def get(self) -> None:
-        """A page of events, newest first: of a person (address or id), of an app, of one name, since a time."""
-        params = self.query("person", "app", "event", "since", "limit", "cursor")
+        """A page of events, newest first: of a person (address or id), of an app, of some names, since a time. With
+        `follow`, those that came after the cursor, oldest first."""
+        params = self.query("person", "app", "event", "since", "follow", "limit", "cursor")
         limit, cursor = self.page(params)
         person, app, event = (params.get(name) or "" for name in ("person", "app", "event"))
-        since = params.get("since") or ""
-        asked = f"audit {person} {app} {event} {since}"
-        until = self.store.cursors.open(asked, cursor) or "+"
+        since, follow = params.get("since") or "", self.flag(params, "follow")
+        asked = f"audit {'follow ' if follow else ''}{person} {app} {event} {since}"
+        place = self.store.cursors.open(asked, cursor)
         with valid():
             wanted = await self.store.event_filters.of(person, app, event)
             begin = moment_of(since, "since") if since else 0
-        found, position = await self.store.security_events.page(limit, begin, wanted, until)
+        events = self.store.security_events
+        if follow:
+            if "limit" in params.names():
+                raise Refused("invalid_request", "limit does not go with follow: a page has what has come.")
+            found, after = await events.came(tuple(place.split()) or await events.start(begin), begin, wanted)
+            position = " ".join(after)
+        else:
+            found, position = await events.page(limit, begin, wanted, place or "+")
         self.write_page(
             [event_record(one) for one in found], self.store.cursors.seal(asked, position) if position else ""
         )

@@ -143,7 +143,7 @@ def grant_record(user: str, grant: Grant) -> dict[str, Any]:
 
 def event_record(event: AuditEvent) -> dict[str, Any]:
     """An event of the security log."""
-    return {"at": timestamp(at(event.at_ms)), **event.shown()}
+    return {"at": timestamp(at(event.at_ms)), "id": event.id, **event.shown()}
 
 
 def session_record(one: LiveSession) -> dict[str, Any]:

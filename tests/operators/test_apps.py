@@ -171,6 +171,7 @@ async def test_the_trail_says_who_did_what_to_whom_and_from_where(desk: Desk) ->
     assert (await desk.get("/audit?app=nothing"))["items"] == []
     assert (await desk.get("/audit?since=2099-01-01"))["items"] == []
     refused(await desk.ask("GET", "/audit?since=soon"), 400, "invalid_request")
+    refused(await desk.ask("GET", "/audit?follow=true&limit=5"), 400, "invalid_request")
     refused(await desk.ask("GET", f"/audit?cursor={page['nextCursor']}"), 400, "invalid_request")
 
 

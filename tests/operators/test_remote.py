@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+import subprocess
+import sys
+from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +17,17 @@ import pytest
 
 import manage
 from cli.commands.acts import ACTS, READS
+from cli.commands.audit import COLUMNS
+from cli.remote.client import RemoteServer
 from cli.remote.commands import REMOTE
+from cli.remote.following import follow_events
+from dev.lab.engines import wait_until
 from tests.support.browser.pictures import drawn
+from tests.support.processes.operator_commands import clean_environment
 from tests.support.processes.processes import QUICK, Server
 
 EVE = "eve@example.com"
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Elsewhere:
@@ -140,6 +151,8 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert there("app", "rotate-secret", app["client_id"])["client_secret"]
     assert there("app", "deliveries", app["client_id"])["deliveries"] == []
     assert there("app", "delete", app["client_id"], "--yes")["deleted"] is True
+    # The server's events are in the log about a second later.
+    wait_until(lambda: "exported_by_operator" in str(there("audit", "--person", EVE)))
     assert {event["event"] for event in there("audit", "--person", EVE)["events"]} >= {"suspended_by_operator"}
     shop = local("app", "create", "--name", "Shop", "--redirect-uri", "https://shop.example/cb", "--scopes", "profile")
     named = ("--since", "1h", "--event", "suspended_by_operator,app_created_by_operator", "--event", "signed_up")
@@ -174,6 +187,64 @@ def test_people_and_apps_are_managed_from_elsewhere(elsewhere: Elsewhere, tmp_pa
     assert there("keys", "list") == local("keys", "list")
     assert there("keys", "list")["keys"][0]["since"]
     assert elsewhere.error("user", "delete", EVE, "--yes")[:2] == (1, "access_denied")
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_events_are_followed_from_elsewhere_until_a_signal(elsewhere: Elsewhere, ending: signal.Signals) -> None:
+    for name in ("First", "Second", "Third"):
+        elsewhere.local(
+            "app", "create", "--name", name, "--redirect-uri", "https://a.example/cb", "--scopes", "profile"
+        )
+    words = ("--server", elsewhere.url, "--key-file", str(elsewhere.file), "audit", "--follow", "--json")
+    made = ("--event", "app_created_by_operator,app_changed_by_operator")
+    with program(*words, *made, "--limit", "2") as newest, program(*words, *made, "--since", "1h") as since:
+        earlier = [[read_event(one) for _ in range(count)] for one, count in ((newest, 2), (since, 3))]
+        assert [one["client_id"] for one in earlier[0]] == [one["client_id"] for one in earlier[1]][1:]
+        first = earlier[1][0]["client_id"]
+        elsewhere.there("app", "update", first, "--name", "Fourth")
+        for one in (newest, since):
+            came = read_event(one)
+            assert (came["event"], came["client_id"]) == ("app_changed_by_operator", first)
+            one.send_signal(ending)
+            assert one.wait(10) == 130
+            assert one.stderr is not None
+            assert one.stderr.read() == ""
+
+
+def test_a_follower_prints_an_event_that_comes_twice_once(capsys: pytest.CaptureFixture[str]) -> None:
+    event = dict.fromkeys(COLUMNS, "") | {"id": "1", "event": "signed_in"}
+
+    class Ending(RemoteServer):
+        pages = iter(({"items": [], "nextCursor": "a"}, {"items": [event, {**event, "id": "2"}], "nextCursor": "b"}))
+
+        def get(self, path: str, **query: str | int | None) -> Any:
+            if "follow" not in query:
+                return {"items": [event], "nextCursor": None}
+            return next(self.pages)
+
+    args = Namespace(events=[], person=None, app=None, since=None, limit=None, json=True)
+    with pytest.raises(StopIteration):
+        follow_events(Ending("http://localhost:1", "key"), args)
+    assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["1", "2"]
+
+
+@contextmanager
+def program(*words: str) -> Iterator[subprocess.Popen[str]]:
+    """A command whose output is a pipe."""
+    command = [sys.executable, "manage.py", *words]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_event(process: subprocess.Popen[str]) -> Any:
+    """The next event that the command prints."""
+    assert process.stdout is not None
+    return json.loads(process.stdout.readline())
 
 
 def test_one_thing_of_a_person_and_the_logo_of_an_app_end_from_elsewhere(elsewhere: Elsewhere, tmp_path: Path) -> None:

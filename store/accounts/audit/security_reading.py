@@ -16,6 +16,8 @@ from store.lifetimes import DAY
 
 PAGE: Final = 250
 """Events of each stream in one read."""
+CAME: Final = 5
+"""The same for a reader elsewhere that follows: some 100 events in an answer."""
 MOST_READS: Final = 20
 """Reads for one page of a list."""
 VISITS: Final = 32
@@ -144,6 +146,24 @@ class SecurityEvents:
             if not more:
                 yield None
                 await asyncio.sleep(POLL_SECONDS)
+
+    async def start(self, since: int = 0) -> TrailPosition:
+        """The position before the events from `since` on (epoch milliseconds), or after all that are there."""
+        # An entry is never older than its event.
+        return (f"{since - 1}-0",) * SOURCES if since else await self.end()
+
+    async def came(
+        self, position: TrailPosition, since: int = 0, wanted: EventFilter = lambda event: True
+    ) -> tuple[list[AuditEvent], TrailPosition]:
+        """The wanted events after a position, oldest first, and the position after them. Reads at most MOST_READS small
+        pages, so there may be more. An event that was stored twice, or is read again after a failover, comes twice."""
+        for _ in range(MOST_READS):
+            entries, position, more = await self.after(position, CAME, sure=True)
+            found = [one for one in entries if _fits(one, since, wanted, _Seen())]
+            if found or not more:
+                return found, position
+            await asyncio.sleep(0)
+        return [], position
 
     async def after(
         self, position: TrailPosition, most: int | None = None, *, sure: bool = False

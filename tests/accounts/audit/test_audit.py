@@ -80,6 +80,27 @@ def test_events_are_found_by_name_and_app(home: Home, lived: str) -> None:
     assert [json.loads(line)["event"] for line in file.read_text().splitlines()] == ["sign_in_refused"] * 2
 
 
+def test_filters_before_the_word_export_count_and_other_flags_are_refused(home: Home, lived: str) -> None:
+    def exported(*words: str) -> list[str]:
+        file = home.data_dir / "events.jsonl"
+        file.unlink(missing_ok=True)
+        home.json("audit", *words, "--output", str(file))
+        return [json.loads(line)["event"] for line in file.read_text().splitlines()]
+
+    assert exported("--person", lived, "export") == ["created_by_operator", "sign_in_refused"]
+    assert exported("--app", "web", "export") == ["app_created_by_operator"]
+    both = ("--event", "created_by_operator", "export", "--event", "app_created_by_operator")
+    assert exported(*both) == ["created_by_operator", "app_created_by_operator"]
+    assert exported("--since", "2100-01-01", "export") == []
+    assert exported("--person", NOBODY, "export", "--person", lived, "--event", "sign_in_refused") == [
+        "sign_in_refused"
+    ]
+    for flag, instead in (("--follow", "audit --follow --json"), ("--limit=3", "--since and --until")):
+        status, _, error = home.error("audit", flag, "export")
+        assert status == 2
+        assert instead in error
+
+
 @pytest.mark.parametrize(
     ("typed", "meant"), [("signed_inn", "signed_in"), ("signed_in,", "docs"), ("x" * 4000, "docs")]
 )
