@@ -101,11 +101,11 @@ def shown(app: WatchedApp, wording: Wording) -> dict[str, Any]:
     for budget in app.budgets:
         share = bar_share(budget.used, budget.limit)
         budgets[FIELD + budget.type] = {
-            "used": wording.money(budget.used),
+            "used": wording.total(budget.used),
             "share": share,
             "label": wording.say(Phrase("%(share)s used", share=f"{share}%")),
         }
-    spent, doing = wording.money(app.spent), words_of(app.doings, wording)
+    spent, doing = wording.total(app.spent), words_of(app.doings, wording)
     return {"paused": app.paused, "spent": spent, "doing": doing, "budgets": budgets}
 
 

@@ -33,7 +33,7 @@ def _number(wording: Wording, count: int) -> str:
 
 
 def _money(wording: Wording, micro: int) -> str:
-    return wording.money(micro)
+    return wording.total(micro)
 
 
 def _money_ticks(wording: Wording, values: Sequence[int]) -> list[str]:

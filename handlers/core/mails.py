@@ -307,7 +307,7 @@ def payment_booked(site: Site, user: str, booked: Booked) -> None:
     for news, amount in (("bought", booked.bought), ("taken", booked.taken), ("returned", -booked.taken)):
         if amount > 0:
             values: dict[str, Any] = {"news": news, "amount": wording.money(amount)}
-            values |= {"balance": wording.money(booked.paid), "below": "yes" if booked.paid < 0 else ""}
+            values |= {"balance": wording.total(booked.paid), "below": "yes" if booked.paid < 0 else ""}
             for to in booked.warned.addresses:
                 write(site, "credits/payment", to, user, wording, **values)
 

@@ -80,7 +80,7 @@ def test_the_greatest_series_have_colours_of_their_own_and_the_rest_share_the_la
 def test_the_summary_names_the_sum_and_the_day_with_most() -> None:
     chart = chart_of(WEEK, [Series("App", (0, 0, 7_000, 0, 21_000, 0, 0))], MONEY, SPOKEN)
     assert chart is not None
-    assert chart.summary == "$0.028 in 7 days, most on 27 February 2026: $0.021."
+    assert chart.summary == "$0.02 in 7 days, most on 27 February 2026: $0.02."
     assert [line.label for line in chart.lines] == ["$0.00", "$0.01", "$0.02", "$0.03"]
 
 

@@ -107,13 +107,13 @@ async def test_balance_holds_and_ledger(service: Service) -> None:
     await charge(service.store, caller, 10)  # $0.00315
     await hold(service.store, caller)  # $0.018
     words = EXACT_TIME.sub("", words_of(await browser.get(CREDITS)))
-    assert "Available credits $3.97 Exact amount $3.97885 Balance $3.99685 Held $0.018 for calls in progress" in words
+    assert "Available credits $3.97 Exact amount $3.97885 Balance $3.99 Held $0.01 for calls in progress" in words
     assert "Calls in progress" in words
     assert "Web App $0.018 ends in 9 minutes at the latest" in words
     used = "latchkey-echo, 1,000 tokens in, 10 out just now · prices 2026-11"
-    charged = words.index(f"Web App {MINUS}$0.00315 {used} balance $3.99685")
-    taken = words.index(f"Taken back {MINUS}$1.00000 just now balance $4.00000")
-    added = words.index("Added +$5.00000 Payment no. 7 <b> just now balance $5.00000")
+    charged = words.index(f"Web App {MINUS}$0.00315 {used} balance $3.99")
+    taken = words.index(f"Taken back {MINUS}$1.00 just now balance $4.00")
+    added = words.index("Added +$5.00 Payment no. 7 <b> just now balance $5.00")
     assert charged < taken < added
     assert "Opening balance" not in words
     assert "Older transactions" not in words
@@ -130,7 +130,7 @@ async def test_spending_is_summed_by_app(service: Service) -> None:
     for spender, output in ((caller, 10), (other, 1000), (caller, 20)):
         await charge(service.store, spender, output)
     words = words_of(await browser.get(CREDITS))
-    assert "Spent by app, in the transactions below: Quill $0.018 1 AI call Web App $0.00645 2 AI calls" in words
+    assert "Spent by app, in the transactions below: Quill $0.01 1 AI call Web App $0.00645 2 AI calls" in words
 
 
 @pytest.mark.gen_test

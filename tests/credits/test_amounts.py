@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from handlers.core.amounts import DOLLARS_PATTERN, dollars, spend_limit, typed_limit
 from handlers.core.format import MINUS, money, money_field, until
 from handlers.core.params import Params
+from handlers.core.words.languages import shipped
+from handlers.core.words.wording import NBSP, Wording
 from store.credits.credits import MAX_AMOUNT
 from store.refused import Refused
 from tests.support.browser.portal_samples import NOW
@@ -39,6 +41,24 @@ from tests.support.lists.offenders import each
 )
 def test_amounts_are_formatted_in_dollars(micro: int, words: str) -> None:
     assert money(micro) == words
+
+
+@each(
+    ("micro", "exact", "total"),
+    [
+        (20_000_000, "20,00", "20,00"),
+        (1_250_000_000, "1.250,00", "1.250,00"),
+        (27_160_004, "27,160004", "27,16"),
+        (20_125_000, "20,1250", "20,12"),
+        (226_000, "0,226", "0,22"),
+        (150, "0,00015", "0,00015"),
+        (-5_000, f"{MINUS}0,005", f"{MINUS}0,01"),
+    ],
+)
+def test_no_amount_on_a_page_reads_as_thousands_and_sums_have_two_decimals(micro: int, exact: str, total: str) -> None:
+    german = Wording(shipped().by_code["de"])
+    assert german.money(micro) == f"{exact}{NBSP}$"
+    assert german.total(micro) == f"{total}{NBSP}$"
 
 
 @given(st.integers(0, MAX_AMOUNT))

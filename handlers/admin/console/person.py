@@ -153,8 +153,8 @@ class PersonPage(FieldsPage, DownloadPage):
         given = next((one.amount for one in account.entries if one.kind == "grant"), None)
         if notice != NOTICES["credits"] or given is None:
             return notice
-        money = self.wording(self.person.preferences).money
-        return CREDITS_CHANGED.filled(amount=money(given), balance=money(account.paid))
+        wording = self.wording(self.person.preferences)
+        return CREDITS_CHANGED.filled(amount=wording.money(given), balance=wording.total(account.paid))
 
 
 class ConsolePersonHandler(PersonPage):

@@ -61,7 +61,9 @@ def _zone(at: datetime) -> str:
 @lru_cache(maxsize=4096)
 def money(locale: str, micro: int, places: int = 2) -> str:
     """An exact amount of micro-dollars with at least `places` digits after the point: "$4.99", "$0.00015", with a minus
-    in front if negative."""
+    in front if negative. "20.125" becomes "20.1250": with three digits, others would read thousands."""
+    if micro % 1000 == 0 and (micro % 10_000 or places == 3) and abs(micro) >= 1_000_000:
+        places = max(places, 4)
     amount, pattern = Decimal(abs(micro)).scaleb(-6), _money_pattern(locale, places)
     shown = format_currency(
         amount, "USD", pattern, locale=_locale(locale), currency_digits=False, decimal_quantization=False

@@ -135,6 +135,11 @@ class Wording:
         """An amount of micro-dollars to the cent, rounded down: "$4.99"."""
         return self.money(micro // 10_000 * 10_000)
 
+    def total(self, micro: int) -> str:
+        """A balance or a sum of micro-dollars, rounded down to the cent: "$4.99". Below a cent it is exact, so that it
+        doesn't read as nothing."""
+        return self.money(micro) if 0 < micro < 10_000 else self.cents(micro)
+
     def money_typed(self, amount: str) -> str:
         """An amount of `money_field` as the reader types it: "4.99", "4,99". What else a person typed stays."""
         if not _MADE_FOR_A_FIELD.fullmatch(amount):
@@ -170,6 +175,7 @@ FORMATS = (
     "stamp",
     "money",
     "cents",
+    "total",
     "money_typed",
     "size",
     "decimal",
