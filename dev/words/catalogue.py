@@ -44,11 +44,23 @@ def mo_path(row: LanguageRow, folder: Path = FOLDER) -> Path:
     return po_path(row, folder).with_suffix(".mo")
 
 
+class _Ruled(Catalog):
+    """A catalogue with a rule of plurals of its own, in place of CLDR's."""
+
+    rule = ""
+
+    @property
+    def plural_forms(self) -> str:
+        """The rule, as gettext reads it."""
+        return self.rule or super().plural_forms
+
+
 def catalogue_of(
     messages: Iterable[Found], row: LanguageRow = ENGLISH, known: Mapping[str, Any] | None = None
 ) -> Catalog:
     """The catalogue of these messages, with the translations that are `known` by the text for one."""
-    made = Catalog(row.numbers, DOMAIN, header_comment=_HEAD.format(name=row.name), charset="utf-8", fuzzy=False)
+    made = _Ruled(row.numbers, DOMAIN, header_comment=_HEAD.format(name=row.name), charset="utf-8", fuzzy=False)
+    made.rule = row.plural
     made.creation_date = made.revision_date = _LONG_AGO
     for found in messages:
         text = (found.one, found.many) if found.many else found.one
@@ -63,7 +75,7 @@ def po_of(catalogue: Catalog) -> bytes:
     return _UNSTEADY.sub(b"", file.getvalue())
 
 
-class _Compiled(Catalog):
+class _Compiled(_Ruled):
     """A catalogue whose head says only what gettext reads, so it is the same in each run."""
 
     @property
@@ -76,6 +88,7 @@ class _Compiled(Catalog):
 def mo_of(catalogue: Catalog) -> bytes:
     """The file for the server."""
     made = _Compiled(catalogue.locale, charset="utf-8", fuzzy=False)
+    made.rule = catalogue.plural_forms
     for message in catalogue:
         if message.id:
             made.add(message.id, message.string)

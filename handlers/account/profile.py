@@ -16,9 +16,9 @@ NOTICES = {
     "picture": Phrase("Your picture was changed."),
     "removed": Phrase("Your picture was removed."),
     "passkey-offer": Phrase("We won’t offer you a passkey again. You can add one under Security."),
-    "preferences": Phrase("Your language and time zone were changed."),
+    "preferences": Phrase("Your language and time zone are saved."),
 }
-ZONE_NOTICES = {**NOTICES, "preferences": Phrase("Your time zone was changed.")}
+ZONE_NOTICES = {**NOTICES, "preferences": Phrase("Your time zone is saved.")}
 """Where there is one language, so nobody chose it."""
 
 

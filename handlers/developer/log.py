@@ -134,8 +134,10 @@ def entry_of(app: Registration, refusal: LoggedRefusal) -> LogEntry:
     cause = refusal.cause
     place, said = DOORS.get(cause.door, ""), shown_description(cause.description)
     if cause.door == "authorize" and "did not register the address" in cause.description:
+        # The page of the error speaks to the person who was sent; this one, to whoever runs the app.
         if not cause.value:
-            return LogEntry(refusal, place, _NO_ADDRESS, said)
+            return LogEntry(refusal, place, _NO_ADDRESS, Phrase("The request names no redirect URI."))
+        said = Phrase("The request names a redirect URI that the app did not register.")
         sent, registered = compare_nearest(cause.value, app.redirect_uris)
         register = Phrase("Register this address, or send one that is registered.")
         return LogEntry(refusal, place, register, said, sent, registered)

@@ -160,3 +160,20 @@ def test_lists_are_written_in_every_language(dates: str) -> None:
     said = Wording(language).listing(["one", "two", Phrase("three"), "four"])
     assert all(word in said for word in ("one", "two", "three", "four"))
     assert Wording(shipped().default).listing(["one", "two", "three"]) == "one, two and three"
+
+
+def test_pages_break_no_short_part_off_a_word_or_a_number_and_mails_have_plain_hyphens() -> None:
+    german, portuguese = (shipped().by_code[code] for code in ("de", "pt"))
+    said = german.html("E-mail address")
+    assert said == "E-\N{WORD JOINER}Mail-Adresse"
+    assert german.plain("E-mail address") == "E-Mail-Adresse"
+    tags = 'o <a href="a-o">e-mail</a> <code>a-o</code> %(x)s usá-lo, auto-o-x, MiB 5 MiB, 5 Minuten'
+    shown = 'o <a href="a-o">e-|mail</a> <code>a-o</code> %(x)s usá-|lo, auto-|o-x, MiB 5~MiB, 5 Minuten'
+    assert portuguese.html(tags).replace("\N{WORD JOINER}", "|").replace("\xa0", "~") == shown
+
+
+def test_nobody_is_several_in_portuguese() -> None:
+    portuguese = shipped().by_code["pt"]
+    assert [portuguese.plain_n("%(count)s person", "%(count)s people", count) for count in (0, 1, 2)] == [
+        *("0 pessoas", "1 pessoa", "2 pessoas")
+    ]

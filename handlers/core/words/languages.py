@@ -5,6 +5,7 @@ Tornado's own loader logs a catalogue that it cannot read, and goes on in Englis
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -24,6 +25,8 @@ from store.phrases import Phrase
 FOLDER = Path(__file__).resolve().parent.parent.parent.parent / "templates" / "locale"
 DOMAIN = "latchkey"
 # A value in a text that is written the other way round could change the order of what is around it (UAX 9).
+_MARKUP = re.compile(r"(<code>.*?</code>|<[^>]*>|%\(\w+\)s)")
+_UNITS = re.compile(r"(?<=[0-9s]) (?=[KMG](?:iB|io|B|o)\b)")
 _ISOLATED = "\N{FIRST STRONG ISOLATE}%s\N{POP DIRECTIONAL ISOLATE}"
 
 
@@ -37,6 +40,8 @@ class Language(GettextLocale):
     def __init__(self, row: LanguageRow, catalogue: GNUTranslations) -> None:
         super().__init__(row.code, catalogue)
         self.row, self.tag, self.name, self.rtl = row, row.tag, row.name, row.rtl
+        self._hyphens = re.compile(row.hyphens) if row.hyphens else None
+        self._unbroken = cache(self._without_breaks)
 
     @property
     def direction(self) -> str:
@@ -50,13 +55,13 @@ class Language(GettextLocale):
     def html(self, message: str, /, **values: Any) -> Html:
         """A message of a template. The message may have markup; its values are escaped, unless they are HTML of
         ours."""
-        text = self.gettext(message)
+        text = self._unbroken(self.gettext(message))
         return Html(text % {name: self._escaped(value) for name, value in values.items()} if values else text)
 
     def html_n(self, one: str, many: str, count: int, /, **values: Any) -> Html:
         """A message of a template that depends on a number, which it names `%(count)s`."""
         values["count"] = count
-        text = self.ngettext(one, many, count)
+        text = self._unbroken(self.ngettext(one, many, count))
         return Html(text % {name: self._escaped(value) for name, value in values.items()})
 
     def plain(self, message: str, /, **values: Any) -> str:
@@ -78,6 +83,16 @@ class Language(GettextLocale):
         if text.many:
             return self.plain_n(text.text, text.many, text.number, **text.values)
         return self.plain(text.text, **text.values)
+
+    def _without_breaks(self, text: str) -> str:
+        """The text of a message for a page: no line ends between a number and its unit, or at a short part of a word.
+        A non-breaking hyphen would be another character, which nobody types to search a page."""
+        text = _UNITS.sub("\N{NO-BREAK SPACE}", text)
+        if self._hyphens is None:
+            return text
+        parts = _MARKUP.split(text)
+        parts[::2] = [self._hyphens.sub("-\N{WORD JOINER}", part) for part in parts[::2]]
+        return "".join(parts)
 
     def _plain(self, value: Any) -> str:
         if isinstance(value, str):

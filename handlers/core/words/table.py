@@ -12,13 +12,16 @@ from babel import Locale
 
 class LanguageRow(NamedTuple):
     """A language. `code`: the name of its folder; `tag`: its language tag (RFC 5646) in pages; `name`: what its readers
-    call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money."""
+    call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. `hyphens`: a pattern
+    of those at which no line of a page ends; `plural`: the rule of plurals, where it is not CLDR's."""
 
     code: str
     tag: str
     name: str
     dates: str
     numbers: str
+    hyphens: str = ""
+    plural: str = ""
 
     @property
     def rtl(self) -> bool:
@@ -30,10 +33,15 @@ ENGLISH = LanguageRow("en", "en", "English", "en_GB", "en_US")
 """Days before months, and dollars as their own country writes them."""
 LANGUAGES = (
     ENGLISH,
-    LanguageRow("de", "de", "Deutsch", "de", "de"),
-    LanguageRow("fr", "fr", "Français", "fr", "fr"),
+    LanguageRow("de", "de", "Deutsch", "de", "de", r"(?<=\bE)-(?=Mail)|-(?=Apps?\b)"),
+    LanguageRow("fr", "fr", "Français", "fr", "fr", r"(?<=\b[eE])-(?=mail)"),
     LanguageRow("es", "es", "Español", "es", "es"),
-    LanguageRow("pt", "pt-BR", "Português (Brasil)", "pt_BR", "pt_BR"),
+    LanguageRow(
+        *("pt", "pt-BR", "Português (Brasil)", "pt_BR", "pt_BR"),
+        hyphens=r"(?<=\b[eE])-(?=mail)|(?<=\w)-(?=(?:[lmn]?[oa]s?|se|me|lhes?)\b)",
+        # CLDR counts 0 as one; people write "0 pessoas".
+        plural="nplurals=2; plural=(n != 1);",
+    ),
     LanguageRow("ja", "ja", "日本語", "ja", "ja"),
 )
 """English first: it is for those who ask for none of these."""

@@ -45,7 +45,7 @@ def many(tour: Tour) -> None:
         ]
         await store.directory_relay.repeat(users)
         identities, one = keys.person(users[0])["identities"], UpstreamIdentity("https://elsewhere.example", "7")
-        await store.client.hset(identities, one.name, f"{one.text}\n1 2 guest@elsewhere.example")
+        await store.client.hset(identities, one.name, f"{one.text}\n0 0 guest@elsewhere.example")
         await store.client.set(keys.identity(one.name), users[0])
         return users[0]
 

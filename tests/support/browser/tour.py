@@ -165,8 +165,8 @@ def newcomer(tour: Tour) -> None:
     tour.open("/account/language")
     tour.stop("account/language.html", "Time zone")
     tour.submit("/account/language", zone="Europe/Berlin")
-    changed = "language and time zone were" if len(tour.stand.languages.all) > 1 else "time zone was"
-    tour.stop("account/profile.html preferences", f"Your {changed} changed.")
+    saved = "language and time zone are" if len(tour.stand.languages.all) > 1 else "time zone is"
+    tour.stop("account/profile.html preferences", f"Your {saved} saved.")
     tour.open("/account/email")
     tour.submit("/account/email/confirm")
     tour.stop("links/mail_sent.html again", "won’t arrive")

@@ -23,7 +23,8 @@ async def from_elsewhere(stand: Stand, email: str) -> None:
     user = await stand.store.people.find(email)
     assert user
     one, known = UpstreamIdentity("ldap://127.0.0.1:1", "mary"), keys.person(user)
-    await stand.store.client.hset(known["identities"], one.name, f"{one.text}\n1 1 mary")
+    now = int(stand.clock.time() * 1000)
+    await stand.store.client.hset(known["identities"], one.name, f"{one.text}\n{now} {now} mary")
     await stand.store.client.set(keys.identity(one.name), user)
     password = await stand.store.client.hget(known["user"], "password")
     assert isinstance(password, bytes)

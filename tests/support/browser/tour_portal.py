@@ -119,7 +119,7 @@ def developer(tour: Tour) -> None:
     tour.stand.run(tour.stand.store.apps.begin_deletion("weather-diary"))
     tour.open("/developer/apps?deleted")
     tour.stop("developer/apps.html", "Continue the deletion")
-    tour.stand.change(apps_per_person=1)
+    tour.stand.change(apps_per_person=3)
     tour.open("/developer/apps")
     tour.stop("developer/apps.html full", "Delete one to make room")
     tour.stand.run(tour.stand.store.apps.finish_deletion("weather-diary"))
