@@ -210,6 +210,7 @@ $(VENV)/installed-bench: $(VENV)/installed-test
 # `pip install .` puts another one there, which stays.
 $(BIN)/latchkey: | $(BIN)/python
 	cp cli/latchkey $@
+	@[ "$(abspath $(VENV))" = "$(CURDIR)/.venv" ] || pwd > $(VENV)/checkout
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Latchkey needs Python 3.11 or newer; set PYTHON=")'

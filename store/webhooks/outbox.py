@@ -163,17 +163,22 @@ class Outbox:
     async def _relay_shard(self, shard: str, wanted: Wanted) -> int:
         # One at a time: a caller that finds nothing to take knows that everything was moved.
         async with self._moving:
-            with working("relay webhooks"):
-                return await self._move(shard, wanted)
-
-    async def _move(self, shard: str, wanted: Wanted) -> int:
-        known, moved, stuck = keys.outbox_keys(shard), 0, set[str]()
-        for _ in range(ROUNDS):
-            reply = await self._scripts.run(
-                "take_events", known, consumer=self._consumer, most=EVENTS_AT_ONCE, idle=self.idle
-            )
-            taken = reply.rows("events")
+            taken = await self._take(shard)
             if not taken:
+                return 0
+            with working("relay webhooks"):
+                return await self._move(shard, taken, wanted)
+
+    async def _take(self, shard: str) -> list[Any]:
+        reply = await self._scripts.run(
+            "take_events", keys.outbox_keys(shard), consumer=self._consumer, most=EVENTS_AT_ONCE, idle=self.idle
+        )
+        return reply.rows("events")
+
+    async def _move(self, shard: str, taken: list[Any], wanted: Wanted) -> int:
+        moved, stuck = 0, set[str]()
+        for turn in range(ROUNDS):
+            if turn and not (taken := await self._take(shard)):
                 break
             done = []
             for entry, fields in taken:
@@ -187,7 +192,7 @@ class Outbox:
                     moved += await self._move_one(event, entered, wanted, stuck)
                 if not any(event.client_id in stuck for event in events):
                     done.append(entry.decode())
-            await self._scripts.run("drop_events", known, entries=" ".join(done))
+            await self._scripts.run("drop_events", keys.outbox_keys(shard), entries=" ".join(done))
         return moved
 
     async def _move_one(self, event: WebhookEvent, entered: str, wanted: Wanted, stuck: set[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from itertools import combinations
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from latchkey import __version__
 from tests.conftest import ENGINES, ENGINES_ALONE, pytest_ignore_collect, runs_with_other_engines
 from tests.support.lists.reading import APART, KNOWN, load_first, must_read, reads
 
@@ -129,3 +131,18 @@ def test_markers_match_what_a_file_uses(request: pytest.FixtureRequest) -> None:
             item.name for item in request.session.items if item.path == path and item.get_closest_marker("browser")
         }
         assert drives or not names
+
+
+def test_the_command_works_from_an_environment_elsewhere(tmp_path: Path) -> None:
+    environment = tmp_path / "another place"
+    (environment / "bin").mkdir(parents=True)
+    # In the place of the environment's Python, which would take packages to install.
+    python = environment / "bin" / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o700)
+    # make takes no blanks in names of files.
+    link = tmp_path / "link"
+    link.symlink_to(environment)
+    subprocess.run(["make", "-s", f"VENV={link}", f"{link}/bin/latchkey"], cwd=ROOT, check=True)
+    said = subprocess.run([link / "bin" / "latchkey", "--version"], cwd=tmp_path, capture_output=True, text=True)
+    assert (said.stdout, said.stderr) == (f"latchkey {__version__}\n", "")

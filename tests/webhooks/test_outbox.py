@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractContextManager, nullcontext
 
 import msgpack
 import pytest
 
 from store import keys
 from store.crypto.keyring import Keys
+from store.engine.background import watched
 from store.errors import StoreUnavailable
 from store.webhooks.outbox import Outbox
 from store.webhooks.relay_wakeup import RelayWakeup
@@ -88,6 +90,21 @@ async def test_events_of_this_process_are_relayed_at_once(store: Store) -> None:
             async with asyncio.timeout(5):
                 await moved.wait()
     assert (await store.deliveries.list(world.app.client_id))[0].type == "user.deleted"
+
+
+async def test_only_a_shard_with_events_is_work(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+
+    def begin(name: str) -> AbstractContextManager[None]:
+        begun.append(name)
+        return nullcontext()
+
+    world = await keeping(memory_store)
+    monkeypatch.setattr(watched, "begin", begin)
+    await world.revoke_app()
+    for moved in (1, 0):
+        assert await memory_store.outbox.relay_shards([world.user[:3]], wanted) == moved
+        assert begun == ["relay webhooks"]
 
 
 class Hesitant:
