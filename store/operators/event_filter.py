@@ -17,15 +17,18 @@ class EventFilters:
         self._security = security
         self._operator = operator
 
-    async def of(self, person: str = "", app: str = "", event: str = "") -> EventFilter:
+    async def of(self, person: str = "", app: str = "", event: str = "", operator: str = "") -> EventFilter:
         """A filter for a person's events (by user id, or by e-mail address with or without an account), an app's
-        events, and events of these names, a comma between two; empty for any. Raises ValueError, StoreUnavailable."""
+        events, events of these names, a comma between two, and what an operator did (user id or address of a person,
+        id of an operator key); empty for any. Raises ValueError, StoreUnavailable."""
         names = {name.strip() for name in event.split(",")}
         user, typed = await self._of_person(person) if person else ("", frozenset[str]())
+        by = f"person {(await self._of_person(operator))[0]}" if "@" in operator else operator
 
         def wanted(one: AuditEvent) -> bool:
             theirs = not person or (user != "" and one.person == user) or one.typed in typed
-            return theirs and app in ("", one.client) and (not event or one.event in names)
+            did = not by or by in (one.by, *one.by.split(" ")[1:2])
+            return theirs and did and app in ("", one.client) and (not event or one.event in names)
 
         return wanted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from unittest.mock import patch
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
@@ -78,6 +79,32 @@ async def test_the_log_goes_on_page_by_page(console: Console) -> None:
     assert onward
     following = await auditor.open(onward[1].replace("&amp;", "&"))
     assert [len(re.findall(r'<th scope="row">', one)) for one in (page, following)] == [50, 10]
+
+
+async def test_an_event_has_a_page_that_links_to_whom_and_what_it_concerns(console: Console) -> None:
+    auditor, user = await console.operator("auditor"), console.service.ada
+    for by in (f"person {auditor.user}", "key 00ff Helpdesk", ""):
+        origin = Origin(actor="operator", by=by, request_id="a8727c85c1cbdb99")
+        with patch.object(console.store.security, "origin", lambda origin=origin: origin):
+            console.store.security.note("exported_by_operator", person=user, client="web-app", detail="all of it")
+    await console.store.security.flush()
+    for operator in (auditor.user, auditor.email, "00ff"):
+        listed = await auditor.open(f"/admin/audit?{urlencode({'operator': operator})}")
+        (page,) = re.findall(r'<th scope="row"><a href="(/admin/audit/[^"]+)">', listed)
+        text = await auditor.open(page)
+        filters = dict(pair for pair in map(parse_qsl, re.findall(r'"/admin/audit\?([^"]+)"', text)) for pair in pair)
+        acted = operator if operator == "00ff" else auditor.user
+        asked = {"event": "exported_by_operator", "person": user, "app": "web-app", "request": "a8727c85c1cbdb99"}
+        assert filters == {**asked, "operator": acted}
+        links = [f"/admin/people/{user}", "/admin/apps/web-app"]
+        links += [f"/admin/people/{acted}"] if acted == auditor.user else []
+        assert all(f'href="{link}"' in text for link in links)
+        assert "all of it" in text
+    no_such = console.store.cursors.seal("console event", "1-1")
+    another = console.store.cursors.seal("console audit ", page)
+    for wrong in (no_such, another, page[-60:]):
+        assert (await auditor.browser.get(f"/admin/audit/{wrong}")).code == 404
+    assert (await auditor.browser.get("/admin/audit?operator=nobody@example.com")).code == 200
 
 
 async def test_an_app_is_found_disabled_and_verified(console: Console) -> None:

@@ -22,9 +22,11 @@ from store.phrases import Phrase
 from store.refused import Refused
 
 AUDIT = "/admin/audit"
-FILTERS = ("person", "app", "event", "request", "since", "until")
+FILTERS = ("person", "app", "operator", "event", "request", "since", "until")
 PAGE = 50
 """Events on a page."""
+EVENT = "console event"
+"""The query of the cursor that names one event."""
 RESULTS = {"refused": Phrase("refused"), "failed": Phrase("failed")}
 """How an act ended that did not succeed."""
 
@@ -41,6 +43,8 @@ class ShownEvent(NamedTuple):
     """The user id of the person with a role who did it."""
     key: tuple[str, str]
     """Id and name of the operator key that did it."""
+    page: str = ""
+    """The address of its page."""
 
 
 class AuditPage(ConsolePage):
@@ -55,7 +59,7 @@ class AuditPage(ConsolePage):
         """The filter, and beginning and end in epoch ms. Raises Refused("invalid_request")."""
         with valid():
             known = await self.store.event_filters.of(
-                chosen.get("person", ""), chosen.get("app", ""), chosen.get("event", "")
+                *(chosen.get(name, "") for name in ("person", "app", "event", "operator"))
             )
             begin = moment_of(chosen["since"], Phrase("Since")) if "since" in chosen else 0
             end = moment_of(chosen["until"], Phrase("Until")) if "until" in chosen else None
@@ -101,6 +105,7 @@ class ConsoleAuditHandler(AuditPage):
                     names.get(one.client, ""),
                     device_phrase(one.agent) if one.agent else "",
                     *who,
+                    page=f"{AUDIT}/{self.store.cursors.seal(EVENT, one.entry)}",
                 )
                 for one, who in zip(found, acted, strict=True)
             ],
@@ -117,6 +122,47 @@ class ConsoleAuditHandler(AuditPage):
             first=f"{AUDIT}?{urlencode(chosen)}" if cursor else "",
             onward=f"{AUDIT}?{urlencode({**chosen, 'cursor': onward})}" if onward else "",
         )
+
+
+class ConsoleEventHandler(AuditPage):
+    """One event. Its address has its cursor in the log."""
+
+    async def get(self, cursor: str) -> None:
+        """Shows all that the log says of the event."""
+        event = await self._found(cursor)
+        operator, key = who_acted(event.by)
+        client, app_page = event.client, ""
+        if client and await self.store.apps.remembered(client):
+            app_page = f"/admin/apps/{client}"
+        elif client and await self.store.apis.find(client):
+            app_page = f"/admin/apis/{client}"
+        self.show_page(
+            "admin/event.html",
+            AUDIT,
+            EVENTS.get(event.event, event.event),
+            scripts=True,
+            event=event,
+            at=at(event.at_ms),
+            people=await self.addresses_of((event.person, operator)),
+            app=(await self.names_of((client,))).get(client, ""),
+            app_page=app_page,
+            device=device_phrase(event.agent) if event.agent else "",
+            operator=operator,
+            key=key,
+            results={"ok": Phrase("succeeded"), **RESULTS},
+            filtered=lambda **chosen: f"{AUDIT}?{urlencode(chosen)}",
+        )
+
+    async def _found(self, cursor: str) -> AuditEvent:
+        """The event. Raises Refused("not_found") for a cursor of something else, and for an event that is gone."""
+        try:
+            entry = self.store.cursors.open(EVENT, cursor)
+        except Refused:
+            raise Refused("not_found") from None
+        event = await self.store.security_events.one(entry)
+        if event is None:
+            raise Refused("not_found", Phrase("This event is no longer in the log."))
+        return event
 
 
 def who_acted(by: str) -> tuple[str, tuple[str, str]]:

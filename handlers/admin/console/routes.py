@@ -19,7 +19,7 @@ from handlers.admin.console.apps import (
     ConsoleTeamHandler,
     ConsoleTeamRemoveHandler,
 )
-from handlers.admin.console.audit import AUDIT, ConsoleAuditFileHandler, ConsoleAuditHandler
+from handlers.admin.console.audit import AUDIT, ConsoleAuditFileHandler, ConsoleAuditHandler, ConsoleEventHandler
 from handlers.admin.console.base import CONSOLE
 from handlers.admin.console.bulk import BULK, ConsoleBulkHandler, ConsoleBulkProgressHandler
 from handlers.admin.console.credits import (
@@ -205,6 +205,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(AUDIT, ConsoleAuditHandler, "console-audit", shows("audit.read")),
     Route(rf"{AUDIT}/export", ConsoleAuditFileHandler, "console-audit-file", shows("audit.read")),
+    Route(rf"{AUDIT}/([A-Za-z0-9_-]{{40,200}})", ConsoleEventHandler, "console-event", shows("audit.read")),
     Route(APPS, ConsoleAppsHandler, "console-apps", shows("apps.read")),
     Route(rf"{APPS}/{CLIENT}", ConsoleAppHandler, "console-app", shows("apps.read")),
     Route(

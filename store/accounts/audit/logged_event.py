@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 import orjson
@@ -15,7 +15,8 @@ class AuditEvent:
     """One event, or `count` events of the same cause. `at_ms` is in epoch milliseconds; `id` is unique. `typed` is a
     keyed fingerprint of an address that belongs to nobody. `by`: the operator key or the person with a role that did
     it; empty for commands. `stream` names the stream that keeps the event. `recorded`: shard and id of each note that
-    the script of the act left in the store, until the event is in the log."""
+    the script of the act left in the store, until the event is in the log. `entry`: its place in the log, for an event
+    that was read there."""
 
     event: str
     result: str
@@ -34,6 +35,7 @@ class AuditEvent:
     count: int = 1
     by: str = ""
     recorded: tuple[tuple[str, str], ...] = ()
+    entry: str = field(default="", compare=False)
 
     def packed(self) -> str:
         """The event in its stored form, at most some 800 bytes: JSON without time, stream and empty fields."""
@@ -59,14 +61,16 @@ class AuditEvent:
         }
 
 
-_PACKED: Final = tuple(field.name for field in fields(AuditEvent) if field.name not in ("stream", "at_ms", "recorded"))
+_UNPACKED = ("stream", "at_ms", "recorded", "entry")
+_PACKED: Final = tuple(one.name for one in fields(AuditEvent) if one.name not in _UNPACKED)
 
 
-def unpacked(stream: EventStream, at: bytes, packed: bytes) -> AuditEvent | None:
+def unpacked(stream: EventStream, at: bytes, packed: bytes, entry: str = "") -> AuditEvent | None:
     """An event from the store; None if a later release packed it differently. Unknown fields are dropped."""
     try:
         found = orjson.loads(packed)
-        return AuditEvent(**{name: found[name] for name in _PACKED if name in found}, stream=stream, at_ms=int(at))
+        known = {name: found[name] for name in _PACKED if name in found}
+        return AuditEvent(**known, stream=stream, at_ms=int(at), entry=entry)
     except (TypeError, ValueError):
         return None
 

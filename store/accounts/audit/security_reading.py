@@ -54,7 +54,7 @@ class _Entry(NamedTuple):
         fields = dict(zip(self.row[::2], self.row[1::2], strict=True))
         if not fields.keys() >= {b"at", b"event"}:
             return None
-        return unpacked(self.stream, fields[b"at"], fields[b"event"])
+        return unpacked(self.stream, fields[b"at"], fields[b"event"], self.id)
 
 
 class _Part(NamedTuple):
@@ -107,6 +107,11 @@ class SecurityEvents:
                 break
             await asyncio.sleep(0)
         return found, until
+
+    async def one(self, entry: str) -> AuditEvent | None:
+        """The event at this place in the log; None if it has expired."""
+        parts = await self._parts([entry] * SOURCES, entry, backwards=False, most=1)
+        return next((found.event() for part in parts for found in part.entries), None)
 
     async def pieces(
         self, since: int = 0, until: int | None = None, wanted: EventFilter = lambda event: True

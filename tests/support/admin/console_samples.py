@@ -95,6 +95,9 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     days = [DayFigures(date(2026, 11, one), 5, 2, 1, 3) for one in (25, 26)]
     plots = {"charts": charts_of(days, SPOKEN), "csv": "/admin/sign-ins"}
     no_plots = {"charts": charts_of([DayFigures(date(2026, 11, 26))], SPOKEN), "csv": "/admin/sign-ins"}
+    whole_event = replace(logged, detail=text, agent=text, request_id=text, by=text)
+    event = {**frame, "at": NOW, "people": {text: text}, "app": text, "app_page": text, "device": text}
+    event |= {"key": ("", ""), "results": RESULTS, "filtered": lambda **chosen: "/admin/audit?person=x"}
     audit["files"] = [(text, "/admin/audit/export")]
     app = Sample(
         **{"client_id": text, "wire_id": text, "name": text, "redirect_uris": (text,), "scopes": (text,)},
@@ -127,6 +130,8 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/audit.html wrong": {**audit, "events": [], "error": text, "first": "", "onward": ""},
         "admin/audit.html empty": {**audit, "events": [], "chosen": {}, "first": "", "onward": ""},
         "admin/audit.html next": {**audit, "events": []},
+        "admin/event.html": {**event, "event": replace(whole_event, typed=text), "operator": text},
+        "admin/event.html key": {**event, "event": whole_event, "operator": "", "key": (text, "name")},
         "admin/apps.html": {**listed, "apps": [app, off]},
         "admin/apps.html empty": {**listed, "apps": [], "first": "", "onward": ""},
         "admin/app.html": shown,

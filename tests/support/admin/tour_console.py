@@ -112,6 +112,8 @@ def console(tour: Tour) -> None:
     stand.run(store.security.flush())
     tour.open("/admin/audit")
     tour.stop("admin/audit.html", "Download as JSON lines")
+    tour.browser.click("Account suspended")
+    tour.stop("admin/event.html", "All acts of this operator")
     tour.open("/admin/audit?since=yesterday")
     tour.stop("admin/audit.html wrong", "must be a date")
     tour.open("/admin/audit?app=nothing")
