@@ -45,7 +45,7 @@ def test_every_template_is_rendered_here() -> None:
     }
     shared |= {f"developer/{part}.html" for part in ("app_head", "app_tabs", "copying", "secret_once", "secret_rows")}
     shared |= {f"base/{part}.html" for part in parts}
-    shared |= {f"admin/{part}.html" for part in ("frame", "person_acts", "person_link", "bulk_boxes")}
+    shared |= {f"admin/{part}.html" for part in ("frame", "person_acts", "person_link", "bulk_boxes", "chips")}
     folder = ROOT / "templates"
     kept = {path.relative_to(folder).as_posix() for path in folder.rglob("*.html")}
     assert kept - shared == {name.split()[0] for name in pages("")}

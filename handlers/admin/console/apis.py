@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from handlers.admin.console.base import ConsolePage
+from handlers.admin.console.chips import chips_of
 from store.apps.api_record import ApiRegistration
 from store.moments import at
 from store.phrases import Phrase
@@ -27,7 +28,8 @@ class ConsoleApisHandler(ConsolePage):
             if query.casefold() in " ".join((api.client_id, api.identifier, api.name, api.owner)).casefold()
         ]
         people = await self.addresses_of(api.owner for api in found)
-        self.show_page("admin/apis.html", APIS, Phrase("APIs"), query=query, apis=found, people=people)
+        chips = chips_of(APIS, {"query": query})
+        self.show_page("admin/apis.html", APIS, Phrase("APIs"), query=query, apis=found, people=people, chips=chips)
 
 
 class ConsoleApiBase(ConsolePage):

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from handlers.admin import operator_mails
 from handlers.admin.base import valid
 from handlers.admin.console.base import ConsolePage
+from handlers.admin.console.chips import chips_of
 from handlers.core.amounts import typed_limit
 from handlers.core.format import money_field
 from handlers.core.params import Params
@@ -54,6 +55,7 @@ class ConsoleAppsHandler(ConsolePage):
             APPS,
             Phrase("Apps"),
             query=query,
+            chips=chips_of(APPS, {"query": query}),
             apps=found[:PAGE],
             people=await self.addresses_of(app.owner for app in found[:PAGE]),
             made=_made,

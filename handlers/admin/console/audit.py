@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from handlers.admin.base import valid
 from handlers.admin.console.base import ConsolePage
+from handlers.admin.console.chips import chips_of
 from handlers.admin.console.event_names import EVENTS
 from handlers.admin.exports import trail_format
 from handlers.admin.trails import moment_of
@@ -118,6 +119,7 @@ class ConsoleAuditHandler(AuditPage):
                 )
             ],
             results=RESULTS,
+            chips=chips_of(AUDIT, chosen),
             days=self.store.security.trail.bounds.days,
             first=f"{AUDIT}?{urlencode(chosen)}" if cursor else "",
             onward=f"{AUDIT}?{urlencode({**chosen, 'cursor': onward})}" if onward else "",

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from handlers.admin.base import valid
 from handlers.admin.console.base import ConsolePage
+from handlers.admin.console.chips import chips_of
 from handlers.admin.console.person import KINDS
 from handlers.admin.credits import FILTERS, NAMES, days_of, filter_of
 from handlers.charts.chart import Chart, Series, chart_of, days_until
@@ -77,6 +78,7 @@ class CreditsDesk(ConsolePage):
             email=email,
             entries=entries,
             kinds=KINDS,
+            chips=chips_of(CREDITS, chosen, kind=KINDS),
             job=job,
             asked=asked_of(job),
             report=job.report if job else {},

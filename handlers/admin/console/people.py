@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from handlers.admin.console.base import ConsolePage
+from handlers.admin.console.chips import chips_of
 from store.operators.people_pages import STATUSES, Status
 from store.phrases import Phrase
 from store.refused import Refused
@@ -53,6 +54,7 @@ class ConsolePeopleHandler(ConsolePage):
             query=query,
             status=status,
             statuses=STATUS_NAMES,
+            chips=chips_of(PEOPLE, chosen, status=STATUS_NAMES),
             people=found.people,
             whole=pages.matching is None,
             acts=[(one, name) for one, name in ACT_NAMES.items() if one not in DELETIONS or self.may("people.delete")],

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from handlers.admin.console.base import ConsolePage
+from handlers.admin.console.chips import chips_of
 from handlers.admin.console.overview import QUEUES, snapshot_of
 from handlers.admin.server_health import health_of
 from store.moments import at
@@ -85,6 +86,7 @@ class ConsoleSettingsHandler(ConsolePage):
             SETTINGS,
             Phrase("Settings"),
             typed=query,
+            chips=chips_of(SETTINGS, {"query": query, "show": "all" if params.get("show") == "all" else ""}),
             show=show,
             settings=rest[:PAGE],
             first=f"?{urlencode(chosen)}" if begin else "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from handlers.admin.console.base import ConsolePage
+from handlers.admin.console.chips import chips_of
 from handlers.core.params import once, parse_pairs
 from handlers.developer.delivery import answer_of, body_of_event, claims_of, text_of
 from handlers.developer.webhooks import LISTED
@@ -51,6 +52,7 @@ class ConsoleWebhooksHandler(ConsolePage):
             Phrase("Webhooks"),
             chosen=chosen,
             states=STATES,
+            chips=chips_of(WEBHOOKS, chosen, state=STATES),
             types=LISTED,
             failing=failing,
             names=names,

@@ -8,6 +8,7 @@ from types import SimpleNamespace as Sample
 from typing import Any
 
 from handlers.admin.console.audit import FILTERS, RESULTS, ShownEvent
+from handlers.admin.console.chips import chips_of
 from handlers.admin.console.figures import charts_of
 from handlers.admin.console.overview import ChecklistRow
 from handlers.admin.console.people import STATUS_NAMES
@@ -37,6 +38,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     """The values of these templates, as `pages` has them. `known`: those of a person who is signed in."""
     frame: dict[str, Any] = {**known, "role": text, "query": text, "here": "/admin/people", "may": lambda act: True}
     frame["notice"] = text
+    frame["chips"] = chips_of("/admin/people", {"query": text, "status": text})
     one = Sample(
         **{"user": text, "email": text, "name": text, "status": "active", "suspended": False, "created_at": NOW},
         **{"email_verified": False, "signed_in_at": NOW, "delete_at": None},
@@ -128,7 +130,10 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         **desk_pages(text, frame, portal_pages(text, known)),
         "admin/audit.html": {**audit, "events": events},
         "admin/audit.html wrong": {**audit, "events": [], "error": text, "first": "", "onward": ""},
-        "admin/audit.html empty": {**audit, "events": [], "chosen": {}, "first": "", "onward": ""},
+        "admin/audit.html empty": {
+            **{**audit, "events": [], "chosen": {}, "first": "", "onward": ""},
+            "chips": chips_of("/admin/audit", {"app": text}),
+        },
         "admin/audit.html next": {**audit, "events": []},
         "admin/event.html": {**event, "event": replace(whole_event, typed=text), "operator": text},
         "admin/event.html key": {**event, "event": whole_event, "operator": "", "key": (text, "name")},

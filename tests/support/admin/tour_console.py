@@ -112,12 +112,12 @@ def console(tour: Tour) -> None:
     stand.run(store.security.flush())
     tour.open("/admin/audit")
     tour.stop("admin/audit.html", "Download as JSON lines")
-    tour.browser.click("Account suspended")
-    tour.stop("admin/event.html", "All acts of this operator")
+    tour.browser.run("document.querySelector('.events tr:has(a[title]) th a').click()")
+    tour.stop("admin/event.html", "All events of this person")
     tour.open("/admin/audit?since=yesterday")
     tour.stop("admin/audit.html wrong", "must be a date")
-    tour.open("/admin/audit?app=nothing")
-    tour.stop("admin/audit.html empty", "No events")
+    tour.open("/admin/audit?app=nothing&event=signed_in,signed_up&operator=ana@example.com")
+    tour.stop("admin/audit.html empty", "Clear all")
     log = "store.accounts.audit.security_reading"
     with patch(f"{log}.PAGE", 1), patch(f"{log}.MOST_READS", 1):
         tour.open("/admin/audit?app=nothing")
