@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 
 from handlers.admin.base import Record
 from handlers.admin.scim.base import ScimHandler, ScimRefused
@@ -20,9 +21,9 @@ FILTERED = {"displayname": "displayName", "id": "id"}
 class ScimGroupAct(ScimHandler):
     """A call about groups."""
 
-    @property
+    @cached_property
     def with_members(self) -> bool:
-        """Whether the answer has the members."""
+        """Whether the answer has the members: read once, not for each of thousands of groups."""
         params = self.asked()
         wanted, excluded = ((params.get(name) or "").lower() for name in ("attributes", "excludedAttributes"))
         names = [one.strip().rpartition(":")[2].partition(".")[0] for one in (wanted or excluded).split(",")]

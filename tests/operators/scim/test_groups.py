@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from handlers.admin.scim import groups
+from handlers.admin.scim import base, groups
+from handlers.core.params import parse_pairs
 from store.engine.scripts import Reply, Run, Value
 from tests.operators.scim.conftest import Provisioner
 
@@ -102,6 +103,24 @@ async def test_groups_are_read_once_for_all_pages(scim: Provisioner) -> None:
     sent.clear()
     await scim.get("/Groups?startIndex=2&count=1&excludedAttributes=members")
     assert sent.count("read_groups") == whole
+
+
+async def test_a_query_is_read_as_often_for_many_groups_as_for_few(
+    scim: Provisioner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    people, reads = await in_groups(scim), list[str]()
+
+    def counted(query: str) -> list[tuple[str, str]]:
+        reads.append(query)
+        return parse_pairs(query)
+
+    monkeypatch.setattr(base, "parse_pairs", counted)
+    await scim.get("/Groups")
+    few = len(reads)
+    await scim.desk.do("PATCH", f"/people/{people['bea']}", {"groups": [f"group {number}" for number in range(40)]})
+    reads.clear()
+    assert len((await scim.get("/Groups"))["Resources"]) == 41
+    assert len(reads) == few
 
 
 async def test_groups_are_only_read(scim: Provisioner) -> None:
