@@ -41,6 +41,7 @@ class Language(GettextLocale):
         super().__init__(row.code, catalogue)
         self.row, self.tag, self.name, self.rtl = row, row.tag, row.name, row.rtl
         self._hyphens = re.compile(row.hyphens) if row.hyphens else None
+        self._soft = re.compile(row.soft) if row.soft else None
         self._unbroken = cache(self._without_breaks)
 
     @property
@@ -75,14 +76,16 @@ class Language(GettextLocale):
         text = self.ngettext(one, many, count)
         return text % {name: self._plain(value) for name, value in values.items()}
 
-    def say(self, text: str) -> str:
+    def say(self, text: str, *, on_page: bool = False) -> str:
         """A text for people in this language: a message is translated, and any other text stays. Empty text
         is no message: gettext keeps its head under that key."""
         if not isinstance(text, Phrase) or not text.text:
             return text
-        if text.many:
-            return self.plain_n(text.text, text.many, text.number, **text.values)
-        return self.plain(text.text, **text.values)
+        many = text.many
+        said = self.ngettext(text.text, many, text.number) if many else self.gettext(text.text)
+        said = self._unbroken(said) if on_page else said
+        values = {**text.values, "count": text.number} if many else text.values
+        return said % {name: self._plain(value) for name, value in values.items()} if values else said
 
     def _without_breaks(self, text: str) -> str:
         """The text of a message for a page: no line ends between a number and its unit, or at a short part of a word.
@@ -92,6 +95,8 @@ class Language(GettextLocale):
             return text
         parts = _MARKUP.split(text)
         parts[::2] = [self._hyphens.sub("-\N{WORD JOINER}", part) for part in parts[::2]]
+        if self._soft:
+            parts[::2] = [self._soft.sub("\N{SOFT HYPHEN}", part) for part in parts[::2]]
         return "".join(parts)
 
     def _plain(self, value: Any) -> str:
@@ -104,7 +109,7 @@ class Language(GettextLocale):
         if type(value) is Html:
             return value
         if isinstance(value, str):
-            return xhtml_escape(self.say(value))
+            return xhtml_escape(self.say(value, on_page=True))
         return xhtml_escape(self.number(value) if type(value) is int else str(value))
 
 

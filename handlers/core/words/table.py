@@ -12,8 +12,9 @@ from babel import Locale
 
 class LanguageRow(NamedTuple):
     """A language. `code`: the name of its folder; `tag`: its language tag (RFC 5646) in pages; `name`: what its readers
-    call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. `hyphens`: a pattern
-    of those at which no line of a page ends; `plural`: the rule of plurals, where it is not CLDR's."""
+    call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. `hyphens` is a pattern of those at
+    which no line of a page ends, and `soft` of the places where a line may part a long word; `plural`: the rule of
+    plurals, where it is not CLDR's."""
 
     code: str
     tag: str
@@ -21,6 +22,7 @@ class LanguageRow(NamedTuple):
     dates: str
     numbers: str
     hyphens: str = ""
+    soft: str = ""
     plural: str = ""
 
     @property
@@ -33,7 +35,9 @@ ENGLISH = LanguageRow("en", "en", "English", "en_GB", "en_US")
 """Days before months, and dollars as their own country writes them."""
 LANGUAGES = (
     ENGLISH,
-    LanguageRow("de", "de", "Deutsch", "de", "de", r"(?<=\bE)-(?=Mail)|-(?=Apps?\b)"),
+    LanguageRow(
+        "de", "de", "Deutsch", "de", "de", r"(?<=\bE)-(?=Mail)|-(?=Apps?\b)", "(?<=Wiederherstellungs)(?=code)"
+    ),
     LanguageRow("fr", "fr", "Français", "fr", "fr", r"(?<=\b[eE])-(?=mail)"),
     LanguageRow("es", "es", "Español", "es", "es"),
     LanguageRow(

@@ -62,7 +62,7 @@ class Wording:
 
     def encoded(self, value: Any) -> bytes:
         """A value of a template in UTF-8; messages are translated."""
-        return encoded(self.language.say(value) if type(value) is Phrase else value)
+        return encoded(self.language.say(value, on_page=True) if type(value) is Phrase else value)
 
     def day(self, at: datetime) -> str:
         """The day of `at` in words: "3 October 2026"."""
