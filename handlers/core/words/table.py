@@ -12,8 +12,8 @@ from babel import Locale
 
 class LanguageRow(NamedTuple):
     """A language. `code`: the name of its folder; `tag`: its language tag (RFC 5646) in pages; `name`: what its readers
-    call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. `hyphens` is a pattern of those at
-    which no line of a page ends, and `soft` of the places where a line may part a long word; `plural`: the rule of
+    call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. `hyphens` is a pattern of those
+    at which no line of a page ends, `soft` of the places where a line may part a long word; `plural`: the rule of
     plurals, where it is not CLDR's."""
 
     code: str
