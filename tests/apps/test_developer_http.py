@@ -172,6 +172,26 @@ async def test_every_form_needs_its_xsrf_token_and_the_same_origin(service: Serv
 
 
 @pytest.mark.gen_test
+async def test_settings_list_their_sections_and_errors_open_theirs(service: Service) -> None:
+    browser = await service.confirmed()
+    where = f"/developer/apps/{(await own_app(service, browser)).client_id}"
+    page = (await browser.get(f"{where}/settings")).body.decode()
+    listed = dict(re.findall(r'<li><a href="#([^"]+)">([^<]+)</a></li>', page))
+    named = re.findall(r"<(?:h2[^>]*|summary)>([^<]+)</", page)
+    outer = re.sub(r"<details.*?</details>", "", page, flags=re.DOTALL)
+    named += re.findall(r"<legend>([^<]+)</legend>", outer)
+    assert set(named) <= set(listed.values())
+    assert all(page.count(f'id="{anchor}"') == 1 for anchor in listed)
+    wrong = {"jwks_uri": "x", "refresh_retry_seconds": "x", "backchannel_logout_uri": "x"}
+    answer = (await browser.submit(await browser.get(f"{where}/settings"), where, **wrong)).body.decode()
+    folded = re.findall(r'<details id="[^"]+" class="code">.*?</details>', answer, flags=re.DOTALL)
+    invalid = {one[1] for one in re.finditer(r'<(?:input|textarea) [^>]*name="([^"]+)"[^>]*aria-invalid', answer)}
+    assert wrong.keys() <= invalid
+    assert not any("aria-invalid" in one for one in folded)
+    assert len(folded) == 1
+
+
+@pytest.mark.gen_test
 async def test_app_changes_appear_in_the_owners_activity(service: Service) -> None:
     browser = await service.confirmed()
     app = await own_app(service, browser)
