@@ -56,7 +56,7 @@ const told = (node) => `\\n    ${node.html}\\n    ${node.failureSummary}`;
 return axe.run({resultTypes: ["violations"], ...ASKED})
   .then((found) => found.violations.map((one) => `${one.id}: ${one.help}${one.nodes.map(told).join("")}`));
 """
-# Some elements that make the page wider than the window, or are higher than their box.
+# Some elements that make the page wider than the window, scroll sideways as cards, or are higher than their box.
 BURST = """
 const all = [...document.querySelectorAll("body *:not(svg *)")], edge = document.documentElement.clientWidth;
 const over = document.documentElement.scrollWidth <= edge ? []
@@ -65,10 +65,11 @@ const over = document.documentElement.scrollWidth <= edge ? []
 // The room for fingers around a link is not seen.
 const links = [...document.querySelectorAll("main a, .link-button")];
 for (const link of links) Object.assign(link.style, {paddingBlock: "0", marginBlock: "0"});
+const sideways = all.filter((one) => one.matches(".cards .scroll") && one.scrollWidth > one.clientWidth + 1);
 const spilt = all.filter((one) => one.clientHeight && getComputedStyle(one).overflowY === "visible"
   && one.scrollHeight > one.clientHeight + 2);
 for (const link of links) Object.assign(link.style, {paddingBlock: "", marginBlock: ""});
-const deepest = [...over, ...spilt].filter((one, _, found) => !found.includes(one.firstElementChild));
+const deepest = [...over, ...sideways, ...spilt].filter((one, _, found) => !found.includes(one.firstElementChild));
 return deepest.slice(0, 3).map((one) => one.outerHTML.slice(0, 200));
 """
 # Some controls that are lower than 44 pixels (WCAG 2.5.5). A link in a sentence is as high as its line.
