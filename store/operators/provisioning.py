@@ -6,7 +6,7 @@ touches people with a role. It lifts only the suspensions that it made.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, NamedTuple
 
 from redis.asyncio import Redis
@@ -15,7 +15,8 @@ from store import keys
 from store.accounts.people import People
 from store.crypto.seal import new_user_id
 from store.directory.sections import in_parallel, in_steps
-from store.engine.scripts import Scripts
+from store.engine.many import answers_of
+from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.operations import TO_BE_DELETED, Operator, Suspension
 from store.operators.group_pages import GroupPages
@@ -189,40 +190,40 @@ class Provisioning:
         """Everybody in a group, or everybody who is in any. There is no index of groups: this reads all people."""
         seen: set[str] = set()
         for shards in in_steps([shard for shard, size in (await self._sizes()).items() if size], SHARDS_AT_ONCE):
-            for found in await in_parallel(self._in_shard(shard, group) for shard in shards):
-                for member in found:
-                    # A scan may show somebody twice.
-                    if member.user not in seen:
-                        seen.add(member.user)
-                        yield member
+            left = dict.fromkeys(shards, "0")
+            while left:
+                replies = await self._read_groups(left, group)
+                for shard, reply in zip(left, replies, strict=True):
+                    for member, groups, email in reply.rows("found"):
+                        user = keys.user_of(shard, member)
+                        # A scan may show somebody twice.
+                        if user not in seen:
+                            seen.add(user)
+                            yield GroupMember(user, email.decode(), groups_in(groups.decode()))
+                cursors = zip(left, (reply.text("cursor") for reply in replies), strict=True)
+                left = {shard: cursor for shard, cursor in cursors if cursor != "0"}
 
-    async def _in_shard(self, shard: str, group: str) -> list[GroupMember]:
-        found: list[GroupMember] = []
-        cursor = "0"
-        while True:
-            reply = await self._scripts.run(
-                "read_groups",
-                {"users": keys.shard_users(shard)},
-                cursor=cursor,
-                most=SCANNED_AT_ONCE,
-                people=keys.member_prefix(shard),
-                group=group,
-            )
-            for member, groups, email in reply.rows("found"):
-                found.append(GroupMember(keys.user_of(shard, member), email.decode(), groups_in(groups.decode())))
-            cursor = reply.text("cursor")
-            if cursor == "0":
-                return found
+    async def _read_groups(self, cursors: Mapping[str, str], group: str) -> list[Reply]:
+        """A part of each of these shards, sent in one write."""
+        same = {"most": SCANNED_AT_ONCE, "group": group}
+        return await self._scripts.run_many(
+            "read_groups",
+            [
+                (
+                    {"users": keys.shard_users(shard)},
+                    {"cursor": cursor, "people": keys.member_prefix(shard), **same},
+                )
+                for shard, cursor in cursors.items()
+            ],
+        )
 
     async def _sizes(self) -> dict[str, int]:
         """How many people each shard has."""
         sizes: dict[str, int] = {}
         for shards in in_steps(keys.SHARDS, SHARDS_AT_ONCE):
             with wrapped():
-                async with self._client.pipeline(transaction=False) as batch:
-                    for shard in shards:
-                        batch.scard(keys.shard_users(shard))
-                    sizes |= zip(shards, await batch.execute(), strict=True)
+                found = await answers_of(self._client, [("SCARD", keys.shard_users(shard)) for shard in shards])
+            sizes |= zip(shards, found, strict=True)
         return sizes
 
     async def _check(self, actor: OperatorActor, user: str) -> PersonSummary:

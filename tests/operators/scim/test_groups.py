@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 import pytest
 
 from handlers.admin.scim import base, groups
 from handlers.core.params import parse_pairs
+from store.accounts.movers import MoverRow
+from store.crypto.seal import new_user_id
 from store.engine.scripts import Reply, Run, Value
+from store.operators import provisioning
 from tests.operators.scim.conftest import Provisioner
 
 pytestmark = pytest.mark.gen_test
+Calls = Sequence[tuple[Mapping[str, str], Mapping[str, Value]]]
 STAFF, RED = "c3RhZmY", "w6kgJiA"
 
 
@@ -103,6 +107,27 @@ async def test_groups_are_read_once_for_all_pages(scim: Provisioner) -> None:
     sent.clear()
     await scim.get("/Groups?startIndex=2&count=1&excludedAttributes=members")
     assert sent.count("read_groups") == whole
+
+
+async def test_shards_are_asked_for_their_groups_together_and_to_their_end(
+    scim: Provisioner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards, asked, run_many = ("0aa", "0bb"), list[int](), scim.store.scripts.run_many
+
+    async def counted(name: str, calls: Calls) -> list[Reply]:
+        asked.append(len(calls))
+        return await run_many(name, calls)
+
+    for shard in shards:
+        users = [shard + new_user_id()[3:] for _ in range(200)]
+        rows = [MoverRow(user, f"{user}@example.com", "A", b"x" * 32, groups=("many",)) for user in users]
+        await scim.store.movers.create(rows)
+    monkeypatch.setattr(provisioning, "SCANNED_AT_ONCE", 50)
+    monkeypatch.setattr(scim.store.scripts, "run_many", counted)
+    (many,) = (await scim.get("/Groups"))["Resources"]
+    assert len({one["value"] for one in many["members"]}) == 400
+    assert max(asked) >= 2
+    assert len(asked) < 20
 
 
 async def test_a_query_is_read_as_often_for_many_groups_as_for_few(
