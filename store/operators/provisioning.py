@@ -16,7 +16,7 @@ from store.accounts.people import People
 from store.crypto.seal import new_user_id
 from store.directory.sections import in_parallel, in_steps
 from store.engine.many import answers_of
-from store.engine.scripts import Reply, Scripts
+from store.engine.scripts import Reply, Scripts, Value
 from store.errors import wrapped
 from store.operations import TO_BE_DELETED, Operator, Suspension
 from store.operators.group_pages import GroupPages
@@ -205,7 +205,7 @@ class Provisioning:
 
     async def _read_groups(self, cursors: Mapping[str, str], group: str) -> list[Reply]:
         """A part of each of these shards, sent in one write."""
-        same = {"most": SCANNED_AT_ONCE, "group": group}
+        same: dict[str, Value] = {"most": SCANNED_AT_ONCE, "group": group}
         return await self._scripts.run_many(
             "read_groups",
             [
