@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from store import keys
@@ -24,16 +26,20 @@ class ParsedKey:
 
 def read(key: str) -> ParsedKey | None:
     """Parses a key; None for one that `store/keys.py` doesn't spell."""
-    for kind, pattern in _ALONE:
+    if match := _PERSONS.fullmatch(key):
+        return _read_persons(match)
+    tag = _TAG.match(key)
+    for kind, pattern in _BY_TAG.get(tag[1] if tag else "", _IN_SHARDS_ALONE):
         if match := pattern.fullmatch(key):
             return ParsedKey(kind, **match.groupdict())
-    match = _PERSONS.fullmatch(key)
-    if match is None:
-        return None
+    return None
+
+
+def _read_persons(match: re.Match[str]) -> ParsedKey | None:
     user, noun = match["shard"] + match["member"], match["noun"]
     if noun in _NOUNS:
         return ParsedKey(noun, user=user, shard=match["shard"])
-    for kind, pattern in _ROWS:
+    for kind, pattern in _ROWS_BY_NOUN.get(noun.partition(":")[0], ()):
         if row := pattern.fullmatch(noun):
             return ParsedKey(kind, user=user, shard=match["shard"], **{k: v or "" for k, v in row.groupdict().items()})
     return None
@@ -125,3 +131,21 @@ _ROWS = tuple(
         ("reply", f"reply:{_CLIENT}:{_ID}"),
     )
 )
+
+
+def _by_begin(
+    patterns: Iterable[tuple[str, re.Pattern[str]]], begin: re.Pattern[str]
+) -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+    """Patterns by the word with which all their keys begin; "" for those that begin otherwise."""
+    found: dict[str, list[tuple[str, re.Pattern[str]]]] = defaultdict(list)
+    for kind, pattern in patterns:
+        word = begin.match(pattern.pattern)
+        found[word[1] if word else ""].append((kind, pattern))
+    return dict(found)
+
+
+# A key is tried against the few patterns that begin as it does.
+_TAG = re.compile(r"\{([a-z]+)[:}]")
+_BY_TAG = _by_begin(_ALONE, re.compile(r"\\\{([a-z]+)"))
+_IN_SHARDS_ALONE = _BY_TAG.pop("")
+_ROWS_BY_NOUN = _by_begin(_ROWS, re.compile("([a-z]+)"))

@@ -33,6 +33,8 @@ from store.crypto.keyring import KeyRing
 
 RATE = 5_000
 """The aim: people a second, with the index and the trail, on two free cores."""
+FSCK_MS = 0.6
+"""The aim: milliseconds of processor time a person, of fsck and the store together."""
 LOOK_SECONDS = 0.05
 _LETTERS = "./ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -156,6 +158,9 @@ def report(measured: dict[str, Any]) -> str:
     if check := measured.get("fsck"):
         answer = check["answer"]
         rows.append(("after a kill at half: fsck", f"{answer['errors']} errors, {answer['notes']} notes", "0 errors"))
+        spent = (check["process_cpu"] + check["store_cpu"]) / number * 1000
+        rows.append(("processor of fsck, command and store", f"{spent:.3f} ms a person", f"{FSCK_MS}"))
+        rows.append(("memory of fsck, at most", f"{check['memory'] / 2**20:.0f} MiB", ""))
     return table(("what", "measured", "aim"), rows, words=1)
 
 

@@ -11,19 +11,10 @@
 --- @idempotent
 --- @reserve
 --- @include "buckets"
+--- @include "unpacked"
 
 -- Entries of a bucket that are looked up one by one; for more, the bucket is read.
 local FEW = 8
-
-local function unpacked(packed)
-  local found, at, past = {}, 1, #packed
-  while at <= past do
-    local stop = at + string.byte(packed, at)
-    found[#found + 1] = string.sub(packed, at + 1, stop)
-    at = stop + 1
-  end
-  return found
-end
 
 -- Whether a key is before another, and the first place where they differ. Lua's own < follows the host's locale.
 local function is_before(one, other)

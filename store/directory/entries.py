@@ -89,6 +89,15 @@ def add_entries(into: Mapping[tuple[str, bytes], list[bytes]], user: str, email:
             into[family, text[:length]].append(text[length:MAX_TEXT] + own)
 
 
+def is_entry_of(entry: IndexEntry, user: str, email: str, name: str) -> bool:
+    """Whether this is one of the `entries_of` a person."""
+    (family, begin), rest = entry
+    length, own = begin_length(family), bytes.fromhex(user)
+    return bool(email) and any(
+        text[:length] == begin and text[length:MAX_TEXT] + own == rest for text in texts_of(family, email, name)
+    )
+
+
 def entries_of(user: str, email: str, name: str) -> set[IndexEntry]:
     """All entries of a person; none without an address."""
     found: dict[tuple[str, bytes], list[bytes]] = defaultdict(list)

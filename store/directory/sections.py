@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.directory.entries import FAMILIES, IndexEntry, Section, key_of
-from store.engine.scripts import Reply, Scripts
+from store.engine.scripts import Reply, Scripts, Value
 from store.errors import wrapped
 
 MOST = 120
@@ -85,6 +85,16 @@ class Sections:
         named = keys.directory_section(section.family, section.begin.hex())
         reply = await self._scripts.run("read_section", named, bucket=named["bucket"], key=key, most=most)
         return Buckets(reply.rows("starts"), reply.rows("entries"), reply.raw("after"))
+
+    async def has(self, wanted: Sequence[tuple[Section, Sequence[bytes]]]) -> list[list[bool]]:
+        """Whether sections have these entries, given by their rests, in the buckets where a search looks for them. Each
+        section is one call; all are sent together."""
+        calls: list[tuple[Mapping[str, str], Mapping[str, Value]]] = []
+        for section, rests in wanted:
+            named = keys.directory_section(section.family, section.begin.hex())
+            calls.append((named, {"bucket": named["bucket"], "entries": _packed(rests)}))
+        replies = await self._scripts.run_many("find_entries", calls)
+        return [[one == 1 for one in reply.rows("found")] for reply in replies]
 
     async def listed(self, family: str, begin: bytes, after: bytes | None, most: int) -> list[Section]:
         """At most `most` sections of a family whose texts begin like this, in order, behind the section `after`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,10 @@ class FsckContext:
     """Keys to check again at the end: a change in several steps may have been between two of them."""
     connected: Counter[str] = field(default_factory=Counter)
     """How many people have connected each app."""
+    expected: dict[tuple[str, bytes], list[bytes]] = field(default_factory=lambda: defaultdict(list))
+    """Entries that the index of people must have and that have yet to be looked up, by section."""
+    expecting: int = 0
+    """How many people they are of."""
     documents: int = 0
     people: int = 0
     apps: int = 0
@@ -58,6 +62,10 @@ class FsckContext:
             return (None, stone.owner, True) if stone else (Registration.unpack(packed), None, True)
         except Exception:  # any error that msgpack or the registration's rules raise for other bytes
             return None, None, True
+
+    async def is_registered(self, client: str) -> bool:
+        """Whether the key of an app's registration exists, also of an unreadable or deleted one."""
+        return bool(await self.reader.command("EXISTS", keys.app(client)))
 
     async def is_person(self, user: str) -> bool:
         """Whether the person exists."""

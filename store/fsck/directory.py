@@ -2,31 +2,61 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from store import keys
-from store.directory.entries import ID_BYTES, IndexEntry, Section, entries_of, key_of, user_of
+from store.directory.entries import (
+    ID_BYTES,
+    IndexEntry,
+    Section,
+    add_entries,
+    entries_of,
+    is_entry_of,
+    key_of,
+    user_of,
+)
 from store.fsck.context import FsckContext
 from store.fsck.invariants import Finding, found
-from store.fsck.reading import Look, in_words
+from store.fsck.reading import Look, in_steps, in_words
 from store.parsed_keys import ParsedKey
+
+PEOPLE_AT_ONCE = 5000
+"""People whose entries are looked up together, by section."""
+ENTRIES_AT_ONCE, CALLS_AT_ONCE = 32, 8
+"""Entries in a call and calls together: they take the store about a millisecond."""
 
 
 async def missing(context: FsckContext, user: str, key: str, row: Mapping[str, bytes]) -> list[Finding]:
-    """Finds entries of a person that the index lacks, unless the relay has yet to write them."""
-    lacking = 0
-    for entry in await _said(context, user, row):
-        buckets = await context.directory.sections.read(entry.section, entry.key, 1)
-        lacking += not any(entry.rest in bucket for bucket in buckets.entries)
-    if not lacking or not context.is_sure(key) or await _is_noted(context, user):
+    """Finds entries of a person that the index lacks, unless the relay has yet to write them. The first look at a
+    person only notes what the index must have."""
+    if not context.last:
+        if "status" in row and (email := in_words(row.get("email"))):
+            add_entries(context.expected, user, email, in_words(row.get("name")))
+            context.expecting += 1
+        return []
+    entries = _said(user, row)
+    there = await context.directory.sections.has([(entry.section, [entry.rest]) for entry in entries])
+    lacking = sum(not one for [one] in there)
+    if not lacking or await _is_noted(context, user):
         return []
 
     async def enter() -> None:
         await context.directory.repeat([user])
 
     return [found("directory", key, f"{lacking} of the person's entries in the index of people are missing", enter)]
+
+
+async def look_up(context: FsckContext) -> None:
+    """Looks up the noted entries, all of a section together. People without one are checked again at the end."""
+    expected, context.expected, context.expecting = context.expected, defaultdict(list), 0
+    calls = [(Section(*begin), some) for begin, rests in expected.items() for some in in_steps(rests, ENTRIES_AT_ONCE)]
+    for few in in_steps(calls, CALLS_AT_ONCE):
+        for (_, rests), there in zip(few, await context.directory.sections.has(few), strict=True):
+            for rest, has in zip(rests, there, strict=True):
+                if not has:
+                    context.unsure[keys.person(user_of(rest))["user"]] = None
 
 
 async def judge_section(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
@@ -47,19 +77,19 @@ async def judge_bucket(context: FsckContext, at: ParsedKey, key: str, look: Look
     begin, _, start = at.rest.partition("}:")
     section, start_of = Section(at.name, bytes.fromhex(begin)), bytes.fromhex(start)
     near = await context.directory.sections.read(section, start_of, 1)
-    rests: list[bytes] = await context.reader.command("LRANGE", key, 0, -1)
     if near.starts != [start_of]:
+        rests: list[bytes] = await context.reader.command("LRANGE", key, 0, -1)
         return [_lost(context, key, rests)] if context.is_sure(key) else []
-    # One by one: keys are checked many at once, and each read takes a connection.
-    said = [await _entries(context, rest) for rest in rests]
+    [rests] = near.entries
+    rows = await _rows(context, rests)
     count = Counter(rests)
     wrong = []
-    for rest, implied in zip(rests, said, strict=True):
+    for rest, row in zip(rests, rows, strict=True):
         place = key_of(rest)
         astray = place < start_of or (near.after and place >= near.after)
         if count[rest] > 1 or astray:
             what = "is in the wrong bucket" if astray else "is there more than once"
-        elif IndexEntry(section, rest) not in implied:
+        elif not _is_said(IndexEntry(section, rest), row):
             what = "is not what a row says"
         else:
             continue
@@ -68,16 +98,21 @@ async def judge_bucket(context: FsckContext, at: ParsedKey, key: str, look: Look
     return wrong
 
 
-async def _entries(context: FsckContext, rest: bytes) -> set[IndexEntry]:
-    if len(rest) < ID_BYTES:
-        return set()
-    user = user_of(rest)
-    names = ("status", "email", "name")
-    row = await context.reader.command("HMGET", keys.person(user)["user"], *names)
-    return await _said(context, user, {name: value for name, value in zip(names, row, strict=True) if value})
+async def _rows(context: FsckContext, rests: Sequence[bytes]) -> list[tuple[bytes | None, ...]]:
+    """Status, address and name of the people of these entries."""
+    reads = [("HMGET", keys.token(user_of(rest), "", "", 0)["user"], "status", "email", "name") for rest in rests]
+    return [tuple(row or (None, None, None)) for row in await context.reader.commands(reads)]
 
 
-async def _said(context: FsckContext, user: str, row: Mapping[str, bytes]) -> set[IndexEntry]:
+def _is_said(entry: IndexEntry, row: tuple[bytes | None, ...]) -> bool:
+    """Whether a row implies an entry."""
+    status, email, name = row
+    if not status or len(entry.rest) < ID_BYTES:
+        return False
+    return is_entry_of(entry, user_of(entry.rest), in_words(email), in_words(name))
+
+
+def _said(user: str, row: Mapping[str, bytes]) -> set[IndexEntry]:
     if "status" not in row:
         return set()
     return entries_of(user, in_words(row.get("email")), in_words(row.get("name")))
@@ -97,8 +132,7 @@ def _left(context: FsckContext, key: str, rest: bytes, what: str) -> Finding:
 
     async def remove() -> None:
         # The command takes all of several, so the person is compared once more.
-        client_key: Any = rest
-        await context.reader.command("LREM", key, 0, client_key)
+        await context.reader.command("LREM", key, 0, rest)
         if user:
             await context.directory.repeat([user])
 

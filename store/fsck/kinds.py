@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
 from store import lifetimes
@@ -339,12 +338,3 @@ def is_known(at: ParsedKey) -> bool:
     if at.kind in ("window", "limit"):
         return at.name in PERIODS
     return at.kind != "link" or at.name in LINKS
-
-
-def wrong_fields(kind: KeyKind, row: dict[str, bytes]) -> list[str]:
-    """The fields of a row that are missing or malformed, and unknown fields."""
-    wrong = [name for name, form in kind.fields.items() if name not in row or not re.fullmatch(form, row[name], re.S)]
-    wrong += [name for name, form in kind.forms.items() if name in row and not re.fullmatch(form, row[name], re.S)]
-    if kind.others is not None:
-        wrong += [name for name in row if name not in kind.fields and not re.fullmatch(kind.others, name)]
-    return wrong

@@ -57,6 +57,8 @@ async def judge_sessions(context: FsckContext, at: ParsedKey, key: str, look: Lo
     for some in in_steps(await members_of(context, key), AT_ONCE):
         ids = [in_words(one) for one, _ in some]
         names = [keys.session(at.user, one) for one in ids]
+        if await context.reader.all_exist(names):
+            continue
         reads = [("EXISTS", name) for name in names] + [("ZSCORE", key, one) for one in ids]
         there = (await context.reader.look(key, *reads)).seen
         for one, name, exists, listed in zip(ids, names, there, there[len(ids) :], strict=False):
@@ -73,6 +75,8 @@ async def judge_users(context: FsckContext, at: ParsedKey, key: str, look: Look,
         members = [in_words(one) for one in some if len(one) == MEMBER]
         if len(members) < len(some):
             wrong.append(found("listed", key, f"{len(some) - len(members)} members are no user ids"))
+        if await context.reader.all_exist([keys.prefix(at.shard + one) + "user" for one in members]):
+            continue
         people = [keys.person(at.shard + one) for one in members]
         reads: list[Read] = [("EXISTS", person[noun]) for person in people for noun in ("user", "leaving")]
         there = (await context.reader.look(key, *reads, *(("SISMEMBER", key, one) for one in members))).seen
@@ -90,6 +94,8 @@ async def judge_app_users(context: FsckContext, at: ParsedKey, key: str, look: L
     for some in in_steps(await _of_set(context, key), AT_ONCE):
         members = [in_words(one) for one in some]
         users = [at.shard + one for one in members]
+        if await context.reader.all_exist([keys.grant(user, at.client) for user in users]):
+            continue
         reads: list[Read] = []
         for user, one in zip(users, members, strict=True):
             reads += [

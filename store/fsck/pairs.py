@@ -9,8 +9,9 @@ from store import keys
 from store.engine.scripts import Reply
 from store.fsck import documents, webhooks
 from store.fsck.context import FsckContext
+from store.fsck.forms import wrong_fields
 from store.fsck.invariants import Finding, found
-from store.fsck.kinds import KINDS, MOST_REMEMBERED, REMEMBERED, SLACK, wrong_fields
+from store.fsck.kinds import KINDS, MOST_REMEMBERED, REMEMBERED, SLACK
 from store.fsck.pair import Pair, rows_of
 from store.fsck.reading import Expected, number, row_of
 from store.lifetimes import DAY, GRACE
@@ -42,8 +43,7 @@ async def check(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:
         wrong += await webhooks.missing(context, at.user, at.client, key) if "revoked_at" in pair.grant else []
         if not context.last and "revoked_at" not in pair.grant:
             context.connected[at.client] += 1
-        there = (await context.registration(at.client))[2]
-        if not there and context.is_sure(key):
+        if not await context.is_registered(at.client) and context.is_sure(key):
             what = f"the app {at.client} is not registered: app delete {at.client} --purge removes its leftovers"
             wrong.append(found("app", key, what))
     elif max(pair.lefts.values()) >= webhooks.TOGETHER or -1 in pair.lefts.values():

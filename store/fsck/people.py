@@ -29,31 +29,21 @@ def no_reads(at: ParsedKey) -> list[Read]:
 
 
 def reads_of_user(at: ParsedKey) -> list[Read]:
-    """Reads whether the person is listed and has a picture."""
-    person = keys.person(at.user)
-    return [("SISMEMBER", person["users"], keys.member(at.user)), ("EXISTS", person["picture"])]
+    """Reads whether the person is listed."""
+    return [("SISMEMBER", keys.shard_users(at.shard), keys.member(at.user))]
 
 
 async def judge_user(context: FsckContext, at: ParsedKey, key: str, look: Look, seen: list[Any]) -> list[Finding]:
     """Compares a person's row with the list of the shard, the picture, the index of addresses and the grants."""
-    row, listed, has_picture = row_of(seen[0]), seen[1], seen[2]
+    row, listed = row_of(seen[0]), seen[1]
     context.people += not context.last
-    person = keys.person(at.user)
     wrong = []
     if not listed:
-        mend = context.reader.mend(key, [("1", "EXISTS", key)], ("SADD", person["users"], keys.member(at.user)))
+        member = ("SADD", keys.shard_users(at.shard), keys.member(at.user))
+        mend = context.reader.mend(key, [("1", "EXISTS", key)], member)
         wrong.append(found("listed", key, "the shard's list lacks this person", mend))
-    picture = in_words(row.get("picture"))
-    if picture and not has_picture:
-        still = [(picture, "HGET", key, "picture"), ("0", "EXISTS", person["picture"])]
-        wrong.append(
-            found(
-                "picture",
-                key,
-                "the row names a missing picture",
-                context.reader.mend(key, still, ("HDEL", key, "picture")),
-            )
-        )
+    if "picture" in row:
+        wrong += await _picture(context, at.user, key)
     groups = groups_in(in_words(row.get("groups")))
     if not _sound(groups):
         wrong.append(found("groups", key, "a group has no valid name, or stands twice or in the wrong place"))
@@ -64,6 +54,18 @@ async def judge_user(context: FsckContext, at: ParsedKey, key: str, look: Look, 
     wrong += await _connected(context, at.user, key, clients)
     wrong += await _planned(context, at.user, key, in_words(row.get("delete_at")))
     return wrong + await _stored(context, at.user, key, in_words(row.get("stored")), clients)
+
+
+async def _picture(context: FsckContext, user: str, key: str) -> list[Finding]:
+    """Checks that the picture that the row names is there."""
+    name = keys.person(user)["picture"]
+    raw, has_picture = (await context.reader.look(key, ("HGET", key, "picture"), ("EXISTS", name))).seen
+    picture = in_words(raw)
+    if not picture or has_picture:
+        return []
+    still = [(picture, "HGET", key, "picture"), ("0", "EXISTS", name)]
+    mend = context.reader.mend(key, still, ("HDEL", key, "picture"))
+    return [found("picture", key, "the row names a missing picture", mend)]
 
 
 async def _planned(context: FsckContext, user: str, key: str, at: str) -> list[Finding]:
@@ -112,6 +114,8 @@ async def _connected(context: FsckContext, user: str, key: str, clients: list[st
     """Finds apps in the row without a grant; the check of a grant finds one that is missing in the row."""
     wrong = []
     for some in in_steps(clients, AT_ONCE):
+        if await context.reader.all_exist([keys.grant(user, client) for client in some]):
+            continue
         reads: list[Read] = [("EXISTS", keys.grant(user, client)) for client in some]
         reads += [("HEXISTS", key, f"app:{client}") for client in some]
         look = await context.reader.look(key, *reads)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import orjson
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 from store import keys
+from store.engine.many import SharedWrites
 from store.engine.scripts import Reply, Scripts
 from store.errors import wrapped
 from store.fsck.invariants import Mend
 
-KEYS_AT_ONCE = 500
+KEYS_AT_ONCE, SORTED_TOGETHER = 500, 50_000
+"""Keys in one step of SCAN; and keys that are sorted together, so that those of a slot share calls: some 5 MB."""
 DOCUMENTS_AT_ONCE = 200
+READS_AT_ONCE, COMMANDS_AT_ONCE = 100, 100
+"""The reads of several looks that share a call, and the commands of one caller that are sent together."""
+LONG_READS = {"HGETALL": 10, **dict.fromkeys(("HKEYS", "SSCAN", "XRANGE", "XREVRANGE", "ZRANGE"), READS_AT_ONCE)}
+"""As how many more reads these count: those of a list have a call of their own."""
 PAST_ALL = b"\xff"
 
 Read = tuple[str, ...]
@@ -34,21 +43,73 @@ class Look(NamedTuple):
     seen: list[Any]
 
 
+class _Waiting(NamedTuple):
+    """A look that waits for the next call: its key, its reads as JSON, as how many they count, and who waits."""
+
+    anchor: str
+    packed: bytes
+    size: int
+    found: asyncio.Future[Look]
+
+
 class Reader:
-    """Reads and repairs a store. Every method raises StoreUnavailable."""
+    """Reads and repairs a store. Every method raises StoreUnavailable.
+
+    Looks that begin in the same turn of the event loop are sent together, those in one slot in one call."""
 
     def __init__(self, client: Redis, scripts: Scripts) -> None:
         self._client = client
         self._scripts = scripts
+        self._waiting: dict[str, list[_Waiting]] = defaultdict(list)
+        self._sending: set[asyncio.Task[None]] = set()
 
     async def look(self, anchor: str, *reads: Read) -> Look:
         """Runs these reads at one moment, with the type and the expiry of `anchor`; all keys are in its slot."""
-        tag = tag_of(anchor)
-        reply = await self._scripts.run(
-            "inspect_keys", {"anchor": anchor}, tag=tag, reads=_json([_behind(tag, read) for read in reads])
-        )
-        seen = [answer[1] if answer[0] == 1 else None for answer in reply.rows("seen")]
-        return Look(reply.number("now"), reply.text("kind"), reply.number("left"), reply.number("expires"), seen)
+        tag, loop = tag_of(anchor), asyncio.get_running_loop()
+        packed = _json([anchor[len(tag) :], [_behind(tag, read) for read in reads]])
+        if not self._waiting:
+            loop.call_soon(self._send)
+        found: asyncio.Future[Look] = loop.create_future()
+        size = sum(len(read) - 1 + LONG_READS.get(read[0], 0) for read in reads)
+        self._waiting[tag].append(_Waiting(anchor, packed, size, found))
+        return await found
+
+    def _send(self) -> None:
+        """Sends the looks that wait."""
+        calls: list[tuple[str, list[_Waiting]]] = []
+        for tag, waiting in self._waiting.items():
+            size = 0
+            calls.append((tag, []))
+            for one in waiting:
+                if size and size + one.size > READS_AT_ONCE:
+                    calls.append((tag, []))
+                    size = 0
+                calls[-1][1].append(one)
+                size += one.size
+        self._waiting.clear()
+        task = asyncio.ensure_future(self._run(calls))
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    async def _run(self, calls: list[tuple[str, list[_Waiting]]]) -> None:
+        waiting = [one for _, some in calls for one in some]
+        try:
+            replies = await self._scripts.run_many(
+                "inspect_keys",
+                [
+                    ({"anchor": some[0].anchor}, {"tag": tag, "looks": b"[%b]" % b",".join(one.packed for one in some)})
+                    for tag, some in calls
+                ],
+            )
+            found = ((reply.number("now"), *row) for reply in replies for row in reply.rows("found"))
+            for one, (now, kind, expires, seen) in zip(waiting, found, strict=True):
+                if not one.found.done():  # or the caller has gone
+                    left = expires if expires < 0 else max(expires - now, 0)
+                    one.found.set_result(Look(now, kind.decode(), left, expires, seen))
+        except Exception as error:  # whatever it is, those who wait must fail with it
+            for one in waiting:
+                if not one.found.done():
+                    one.found.set_exception(error)
 
     async def look_at_pair(self, user: str, client: str, after: bytes) -> Reply:
         """Reads a (person, app) pair, with a page of the names after `after`."""
@@ -69,10 +130,33 @@ class Reader:
             most=DOCUMENTS_AT_ONCE,
         )
 
-    async def command(self, *words: str | int) -> Any:
+    async def all_exist(self, names: Sequence[str]) -> bool:
+        """Whether all of these keys of one slot exist: one read, where a look would need one a key."""
+        return not names or bool((await self.look(names[0], ("EXISTS", *names))).seen[0] == len(names))
+
+    async def command(self, *words: str | int | bytes) -> Any:
         """The answer to one command about one key, in any slot."""
+        return (await self.commands([words]))[0]
+
+    async def commands(self, commands: Sequence[Sequence[str | int | bytes]]) -> list[Any]:
+        """The answers to commands that are sent together, each about one key, in any slots. The answer about a key of
+        another type is None, as about a missing one."""
+        client = self._client
+        answers: list[Any] = []
         with wrapped():
-            return await self._client.execute_command(*words)
+            if isinstance(client, SharedWrites):
+                for some in in_steps(commands, COMMANDS_AT_ONCE):
+                    answers += await client.answers(some)
+            else:
+                for some in in_steps(commands, COMMANDS_AT_ONCE // 10):
+                    calls = (client.execute_command(*words) for words in some)
+                    answers += await asyncio.gather(*calls, return_exceptions=True)
+            for place, answer in enumerate(answers):
+                if isinstance(answer, BaseException):
+                    if not isinstance(answer, ResponseError) or not str(answer).startswith("WRONGTYPE"):
+                        raise answer
+                    answers[place] = None
+        return answers
 
     async def size(self) -> int:
         """About how many keys there are."""
@@ -80,15 +164,16 @@ class Reader:
             return int(await self._client.dbsize())
 
     async def every_key(self) -> AsyncIterator[list[bytes]]:
-        """Yields the keys of every node, in batches; a key that appears or disappears meanwhile may be missing."""
+        """Yields the keys of every node, many at a time, those of a slot one behind the other; a key that appears or
+        disappears meanwhile may be missing."""
         gathered: list[bytes] = []
         with wrapped():
             async for key in self._client.scan_iter(count=KEYS_AT_ONCE):
                 gathered.append(key)
-                if len(gathered) == KEYS_AT_ONCE:
-                    yield gathered
+                if len(gathered) == SORTED_TOGETHER:
+                    yield sorted(gathered)
                     gathered = []
-        yield gathered
+        yield sorted(gathered)
 
     def mend(self, anchor: str, expected: Sequence[Expected], *writes: Read) -> Mend:
         """A repair that writes in one step if each read still gives the expected answer; otherwise does nothing."""
@@ -116,11 +201,12 @@ class Reader:
 def _behind(tag: str, read: Read) -> list[str]:
     command, key, *arguments = read
     assert key.startswith(tag), f"{command} is about another slot"
-    return [command, key.removeprefix(tag), *arguments]
+    assert command != "EXISTS" or all(one.startswith(tag) for one in arguments)
+    return [command, key[len(tag) :], *arguments]
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _json(value: object) -> bytes:
+    return orjson.dumps(value)
 
 
 def in_words(raw: bytes | None) -> str:

@@ -21,18 +21,22 @@ from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
 from store.directory.relay import DirectoryRelay
 from store.engine.scripts import Scripts
-from store.fsck import apps, rows
+from store.fsck import apps, directory, rows
 from store.fsck.context import FsckContext
 from store.fsck.invariants import ERROR, INVARIANTS, Finding
 from store.fsck.reading import Reader, in_steps
 
 AT_ONCE = 32
 """Keys checked together: their reads take the store no longer than a listing."""
+UNSURE = 100_000
+"""Keys to check again that are kept before the walk waits and does so: its memory does not grow with the store."""
 SETTLE = 6.0
 """Seconds after which every change seen in progress has ended: longer than a call may take."""
 ROUNDS = 6
 """The most checks of one key: a repair can reveal another problem."""
 NAMED = 20
+REMEMBERED = 100_000
+"""Findings that are remembered, so that one of a key that SCAN yields twice counts once."""
 
 
 @dataclass(slots=True)
@@ -111,12 +115,14 @@ class Fsck:
                 report.seen += len(part)
                 report.people, report.apps = context.people, context.apps
                 report.documents, report.busy = context.documents, context.busy
+                if context.expecting >= directory.PEOPLE_AT_ONCE:
+                    await directory.look_up(context)
                 yield report
-        if context.unsure:
-            await asyncio.sleep(self.settle)
-        context.last = True
-        for part in in_steps([key.encode() for key in context.unsure], AT_ONCE):
-            await self._look_at(context, part, report, repair, again=True)
+            if len(context.unsure) >= UNSURE:
+                async for _ in self._look_again(context, report, repair):
+                    yield report
+        await directory.look_up(context)
+        async for _ in self._look_again(context, report, repair):
             yield report
         for client in sorted(await self._clients()):
             drifted = await apps.drifted(context, client)
@@ -126,6 +132,18 @@ class Fsck:
                 report.add(one, repair)
         report.busy = context.busy
         yield report
+
+    async def _look_again(self, context: FsckContext, report: Report, repair: bool) -> AsyncGenerator[None, None]:
+        """Checks the keys again that changes in progress may have been between, when those have ended."""
+        if not context.unsure:
+            return
+        unsure, context.unsure = context.unsure, {}
+        await asyncio.sleep(self.settle)
+        context.last = True
+        for part in in_steps([key.encode() for key in unsure], AT_ONCE):
+            await self._look_at(context, part, report, repair, again=True)
+            yield
+        context.last = False
 
     async def check(self, key: str) -> list[Finding]:
         """Checks one key and what it represents, in its present state. Raises StoreUnavailable."""
@@ -150,7 +168,8 @@ class Fsck:
         """Adds findings, and repairs them if possible, until no further ones appear."""
         # A walk may visit a key twice.
         reported = {one.name: one for one in findings if one.name not in report.names}
-        report.names |= reported.keys()
+        if len(report.names) < REMEMBERED:
+            report.names |= reported.keys()
         places = {name[:2] for name in reported}
         left = set(reported)
         for _ in range(ROUNDS):

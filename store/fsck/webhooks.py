@@ -6,8 +6,9 @@ import re
 
 from store import keys
 from store.fsck.context import FsckContext
+from store.fsck.forms import wrong_fields
 from store.fsck.invariants import Finding, found
-from store.fsck.kinds import KINDS, wrong_fields
+from store.fsck.kinds import KINDS
 from store.fsck.lists import AT_ONCE, members_of
 from store.fsck.reading import Expected, Look, Read, in_steps, in_words, row_of
 from store.lifetimes import DELIVERY

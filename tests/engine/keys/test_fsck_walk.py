@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.fsck import walk
+from store.fsck import reading, walk
 from store.fsck.reading import Reader
 from store.wiring import Store
 from tests.support.store import checked_store
@@ -70,6 +70,31 @@ async def test_work_in_progress_gets_time_before_the_second_check(
     report = await checked(f.store, repair=True)
     assert findings(report) == []
     assert slept == [walk.SETTLE]
+
+
+async def test_keys_to_check_again_wait_in_small_numbers(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    f = await Furnished.make(memory_store)
+    await f.client.delete(keys.email(f.world.email), keys.email(f.other.email))
+    monkeypatch.setattr(reading, "SORTED_TOGETHER", 10)
+    monkeypatch.setattr(walk, "UNSURE", 1)
+    sleep, slept = walk.asyncio.sleep, []  # type: ignore[attr-defined]
+
+    async def noted(seconds: float, *result: Any) -> Any:
+        slept.append(seconds)
+        await sleep(0, *result)
+
+    monkeypatch.setattr(walk.asyncio, "sleep", noted)  # type: ignore[attr-defined]
+    f.store.fsck.settle = walk.SETTLE
+    report = await checked(f.store)
+    assert (broken(report), report.tallies["address"].found, report.people) == ({"address"}, 2, 4)
+    assert slept.count(walk.SETTLE) > 1
+
+
+async def test_a_person_of_another_type_does_not_stop_the_check(store: Store) -> None:
+    f = await Furnished.make(store)
+    await store.client.delete(f.person["user"])
+    await store.client.set(f.person["user"], "garbage")
+    assert "type" in broken(await checked(store))
 
 
 async def test_data_that_keeps_changing_is_reported_as_unsettled(

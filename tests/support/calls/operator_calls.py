@@ -242,7 +242,7 @@ async def _(w: World) -> Call:
     return lambda: w.store.fsck.check(keys.grant(w.user, client))
 
 
-@call("fsck.run", "inspect_keys", "inspect_documents", "mend_keys", "read_section")
+@call("fsck.run", "inspect_keys", "inspect_documents", "mend_keys", "read_section", "find_entries")
 async def _(w: World) -> Call:
     client = await held(w)
     await w.store.client.hset(keys.hosted(w.user, client)["usage"], "documents", "7")
