@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.fsck.reading import Reader
+from store.directory.entries import IndexEntry, Section, entries_of, is_entry_of
+from store.engine.pipeline import MOST_CALLS
+from store.fsck.reading import COMMANDS_AT_ONCE, Reader
 from store.fsck.walk import AT_ONCE
 from store.wiring import Store
 from tests.support.directory.listed_people import VISITOR, everybody, flaws, rename, session_of, sign_up
@@ -86,27 +88,35 @@ def _is_found(person: tuple[str, str], query: str, by: str) -> bool:
     return email.startswith(query) if by == "address" else any(word.startswith(query) for word in name.split())
 
 
+def test_one_entry_is_compared_as_all_of_a_person() -> None:
+    people = [(f"{n:032x}", f"{first}.{n}@{DOMAINS[n % 3]}", f"{first} {LAST[n % 8]}") for n, first in enumerate(FIRST)]
+    people += [("0" * 32, "", "Ada Smith"), ("f" * 32, "x" * 60 + "@a.test", "y" * 60), ("1" * 32, "a@a.test", "A")]
+    everything = {entry for person in people for entry in entries_of(*person)}
+    everything |= {IndexEntry(Section(family, begin[:1]), rest) for (family, begin), rest in everything}
+    for person in people:
+        assert {entry for entry in everything if is_entry_of(entry, *person)} == entries_of(*person)
+
+
 @pytest.mark.gen_test
-async def test_a_check_of_full_buckets_reads_no_more_at_once_than_it_checks_keys(
+async def test_a_check_of_full_buckets_reads_no_more_at_once_than_a_connection_takes(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each read takes a connection, and the pool has few."""
     for number in range(80):
         await sign_up(store, f"reader{number}@example.org", f"Reader {number}")
     await store.directory_relay.sweep()
-    running, most, read = 0, 0, Reader.command
+    running, most, read = 0, 0, Reader.commands
 
-    async def counted(reader: Reader, *words: str | int) -> Any:
+    async def counted(reader: Reader, commands: Any) -> Any:
         nonlocal running, most
-        running += 1
+        running += min(len(commands), COMMANDS_AT_ONCE)
         most = max(most, running)
         try:
-            return await read(reader, *words)
+            return await read(reader, commands)
         finally:
-            running -= 1
+            running -= min(len(commands), COMMANDS_AT_ONCE)
 
-    monkeypatch.setattr(Reader, "command", counted)
+    monkeypatch.setattr(Reader, "commands", counted)
     async for done in store.fsck.run():
         report = done
     assert (report.clean, report.people) == (True, 80)
-    assert 1 < most <= AT_ONCE
+    assert 80 < most <= AT_ONCE * COMMANDS_AT_ONCE < MOST_CALLS
