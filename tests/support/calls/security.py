@@ -46,6 +46,21 @@ async def _(w: World) -> Call:
     return lambda: w.store.security_events.after(("0-0",) * SOURCES)
 
 
+@call("security_events.start", "read_trail", "read_events")
+async def _(w: World) -> Call:
+    return w.store.security_events.start
+
+
+@call("security_events.came", "read_trail", "read_events")
+async def _(w: World) -> Call:
+    return lambda: w.store.security_events.came(("0-0",) * SOURCES)
+
+
+@call("security_events.one", "read_trail", "read_events")
+async def _(w: World) -> Call:
+    return lambda: w.store.security_events.one("1-1")
+
+
 @call("security_events.pieces", "read_trail", "read_events")
 async def _(w: World) -> Call:
     return lambda: drained(w.store.security_events.pieces())
