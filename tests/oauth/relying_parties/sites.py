@@ -160,6 +160,7 @@ def _listens(port: int) -> bool:
 SITES: tuple[Site, ...] = (
     FlaskSite(),
     ApacheSite(),
+    NodeSite("openid-client-express"),
     NodeSite("openid-client-passport"),
     NodeSite("express-openid-connect"),
     NodeSite("auth-express", "/auth/callback/latchkey"),

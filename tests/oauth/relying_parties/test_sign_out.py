@@ -42,6 +42,7 @@ def signed_in(site: Site, directory: Path, back: str, heard: str) -> Iterator[tu
     ("name", "path", "back"),
     [
         ("Authlib", "/logout", "/bye"),
+        ("openid-client-express", "/logout", "/bye"),
         ("openid-client-passport", "/logout", "/bye"),
         ("auth-express", "/logout", "/bye"),
         ("express-openid-connect", "/logout", ""),
