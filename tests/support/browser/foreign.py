@@ -73,10 +73,7 @@ class ForeignTour(Tour):
         self.take_pictures(name)
         if self._others is None or name.startswith(self._skipped):
             return Seen(name, self.route(), 0, frozenset(), (), tuple(self.burst(name)))
-        burst = self.burst(name)
-        self.browser.run(_TURN)
-        burst += [f"{one} (turned around)" for one in self.burst(name)]
-        self.browser.run(_TURN)
+        burst = self.burst(name, _TURN)
         texts = [line for text in self.browser.run(_SAID) for line in bare(text).split("\f")]
         loose = [f"{name}: {text}" for text in texts if _SENTENCE.search(self._others.sub("", text))]
         return Seen(name, self.route(), 0, frozenset(), (), tuple(burst), tuple(loose))

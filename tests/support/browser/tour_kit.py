@@ -265,6 +265,7 @@ class Tour:
         while not self.browser.run(
             "return document.readyState === 'complete' && !document.documentElement.dataset.left"
         ):
+            time.sleep(0.01)
             assert time.monotonic() < deadline, f"{action} leads nowhere: {self.browser.text}"
 
     def sign_in(self, email: str, password: str, onward: str = "/account") -> None:
@@ -318,12 +319,16 @@ class Tour:
         self.browser.show_as(*MODES["phone"])
         return tuple(f"{name}: {one}" for one in self.browser.run(SMALL))
 
-    def burst(self, name: str) -> list[str]:
-        """What does not fit on a phone."""
+    def burst(self, name: str, turn: str = "") -> list[str]:
+        """What does not fit on a phone; also after the script `turn`, which undoes itself when it runs again."""
         found = []
         for width in (MODES["phone"][0], NARROWEST):
             self.browser.show_as(width, "light")
             found += [f"{name}, {width} px: {one}" for one in self.browser.run(BURST)]
+            if turn:
+                self.browser.run(turn)
+                found += [f"{name}, {width} px, turned around: {one}" for one in self.browser.run(BURST)]
+                self.browser.run(turn)
         self.browser.show_as(*MODES["light"])
         return found
 

@@ -81,6 +81,7 @@ class Chromium:
                 wanted["goog:loggingPrefs"]["performance"] = "ALL"
                 options["perfLoggingPrefs"] = {"enableNetwork": True, "enablePage": False}
             self._watched = watched
+            self._width, self._media = 0, dict[str, Any]()
             wanted["timeouts"] = {"script": LONGEST_SCRIPT * 1000}
             made = self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})
             self._session += f"/{made['sessionId']}"
@@ -158,9 +159,19 @@ class Chromium:
     def show_as(self, width: int, scheme: str) -> None:
         """Sets the window's width in pixels and the colour scheme `light` or `dark` for later pages. Hides the scroll
         bar; a page that reserves room for it (`scrollbar-gutter`) still does."""
-        self.devtools("Emulation.setScrollbarsHidden", hidden=True)
-        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-        self.devtools("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        if not self._width:
+            self.devtools("Emulation.setScrollbarsHidden", hidden=True)
+        if width != self._width:  # each change costs a layout and a picture
+            size = {"width": width, "height": 900, "deviceScaleFactor": 1}
+            self.devtools("Emulation.setDeviceMetricsOverride", **size, mobile=False)
+            self._width = width
+        self.emulate({"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+    def emulate(self, media: dict[str, Any]) -> None:
+        """Sets the medium and the features that style sheets can ask for."""
+        if media != self._media:
+            self.devtools("Emulation.setEmulatedMedia", **media)
+            self._media = media
 
     def allow_scripts(self, allowed: bool) -> None:
         """Whether pages opened from now on may run scripts; scripts of tests always run."""

@@ -114,14 +114,14 @@ _ZOOM = "document.documentElement.style.fontSize = {}"
 def show_forced(browser: Chromium, scheme: str) -> None:
     """Forces colours, as people do who need high contrast: `light` ones or `dark` ones."""
     features = [{"name": "forced-colors", "value": "active"}, {"name": "prefers-color-scheme", "value": scheme}]
-    browser.devtools("Emulation.setEmulatedMedia", features=features)
+    browser.emulate({"features": features})
 
 
 def show_on_paper(browser: Chromium) -> None:
     """Shows the printed page, for somebody with a dark screen."""
     browser.show_as(PAPER, "dark")
     features = [{"name": "prefers-color-scheme", "value": "dark"}]
-    browser.devtools("Emulation.setEmulatedMedia", media="print", features=features)
+    browser.emulate({"media": "print", "features": features})
 
 
 def lost(browser: Chromium, burst: str, turn: int = 0) -> list[str]:
