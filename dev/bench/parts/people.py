@@ -322,6 +322,7 @@ def _credit(user: str, amount: int) -> Call:
         "keep": CREDIT_KEY,
         "retention": books.retention,
         "most": books.entries,
+        "detail": "",
     }
 
 
