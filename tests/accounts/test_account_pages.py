@@ -79,7 +79,7 @@ async def test_spending_is_shown_as_chart_table_and_file(service: Service) -> No
     assert "Spent by day" in page
     assert page.count('<rect class="series-first"') == 1
     assert " in 30 days, most on " in page
-    assert '<th scope="col"><bdi>Web App</bdi></th>' in page
+    assert '<th scope="col" role="columnheader"><bdi>Web App</bdi></th>' in page
     assert " in 7 days, most on " in await text_of(browser, "/account/credits?days=7")
     file = await browser.get("/account/credits/spending.csv?days=90")
     assert file.headers["Content-Type"] == "text/csv; charset=utf-8; header=present"
