@@ -189,23 +189,23 @@ async def watch_over(runtime: Runtime, store: Store, stop: asyncio.Event) -> Non
     """Reloads a changed key file, tells the store hourly which key seals, starts an embedded store again, stops when
     the supervisor ends."""
     keeper = StoreKeeper(runtime.embedded, stop.is_set) if runtime.embedded and runtime.supervisor is None else None
-    next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
+    next_check, noted = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS, runtime.keys.ring
     while True:
         await asyncio.sleep(KEY_FILE_SECONDS)
         if runtime.supervisor is not None and os.getppid() != runtime.supervisor:
             stop.set()
         if keeper and keeper.due():
             await asyncio.to_thread(keeper.start)
-        changed = False
         try:
-            changed = runtime.keys.reload()
+            runtime.keys.reload()
         except KeyRingError as error:
             log.error("secret keys: %s", error)
         # Noted even after an error: a server that cannot read the new file continues to seal with the old key.
-        if changed or asyncio.get_running_loop().time() >= next_check:
-            next_check = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS
+        # A call may have read the file first.
+        if runtime.keys.ring is not noted or asyncio.get_running_loop().time() >= next_check:
+            next_check, noted = asyncio.get_running_loop().time() + KEY_CHECK_SECONDS, runtime.keys.ring
             try:
-                await store.key_state.check(runtime.keys.ring)
+                await store.key_state.check(noted)
                 tell_of_missing_keys(store)
             except (StartupError, StoreError) as error:
                 log.error("secret keys: %s", error)

@@ -151,9 +151,10 @@ class Calls:
         means that the person has `most_each` calls in progress. `counted`: `check_call` has counted this call."""
         group, per_day = self._rates.ai, await self.daily.of_app(caller.client)
         final = self._leases.used_up(caller.client, per_day)
-        reply = await self._place(caller, needed, estimate, per_day, counted=counted, final=final)
+        digests = "" if estimate.key is None else self._digests.known(*_request(caller, estimate))
+        reply = await self._place(caller, needed, estimate, digests, per_day, counted=counted, final=final)
         if reply.word == "lease":
-            reply = await self._place_leased(caller, needed, estimate, per_day, reply)
+            reply = await self._place_leased(caller, needed, estimate, digests, per_day, reply)
         window = admitted(reply, group, needed)
         if reply.word == "replayed":
             charge = Charge(reply.number("charged"), reply.number("left"))
@@ -162,6 +163,8 @@ class Calls:
         if reply.word in ("app_spend_limit", "person_spend_limit"):
             self.notices.send(caller.user, caller.client, reply)
         if reply.word != "held":
+            if reply.word == "mismatch" and self._digests.renewed(*_request(caller, estimate)) != digests:
+                return await self.hold(caller, needed, estimate, counted=True)  # the secret keys have changed
             _refuse(reply, window)
         if estimate.body:  # frees the long request: only its digest was needed
             estimate = replace(estimate, body=b"")
@@ -169,24 +172,25 @@ class Calls:
         return Hold(caller.user, caller.client, estimate, output, amount, window, reads, per_day > 0)
 
     async def _place_leased(
-        self, caller: Caller, needed: str, estimate: CallEstimate, per_day: int, reply: Reply
+        self, caller: Caller, needed: str, estimate: CallEstimate, digests: str, per_day: int, reply: Reply
     ) -> Reply:
         """Places a hold for which the shard's lease was too small, with one more slice of the app's daily limit."""
         async with self._leases.turn(caller.user, caller.client) as waited:
             if waited:
                 final = self._leases.used_up(caller.client, per_day)
-                reply = await self._place(caller, needed, estimate, per_day, counted=True, final=final)
+                reply = await self._place(caller, needed, estimate, digests, per_day, counted=True, final=final)
                 if reply.word != "lease":
                     return reply
             day = reply.number("day")
             taken = await self._leases.take(caller.client, day, reply.number("missing"), per_day)
-            return await self._place(caller, needed, estimate, per_day, counted=True, final=day, taken=taken)
+            return await self._place(caller, needed, estimate, digests, per_day, counted=True, final=day, taken=taken)
 
     async def _place(
         self,
         caller: Caller,
         needed: str,
         estimate: CallEstimate,
+        digests: str,
         per_day: int,
         *,
         counted: bool,
@@ -215,7 +219,7 @@ class Calls:
             hold_ttl=estimate.lasts,
             most=self.most_each,
             reads=caller.may("credits:read"),
-            digests="" if estimate.key is None else self._digests_of(caller, estimate),
+            digests=digests,
             counted="1" if counted else "",
             person_day=self.daily.per_person,
             leasing="1" if per_day else "",
@@ -288,10 +292,6 @@ class Calls:
             leased="1" if leased else "",
         )
 
-    def _digests_of(self, caller: Caller, estimate: CallEstimate) -> str:
-        bare = estimate.digest or request_digest(estimate.dialect, estimate.body)
-        return self._digests.known(caller.user, caller.client, bare)
-
     def _seal(self, hold: Hold, reply: StoredReply) -> bytes:
         packed: bytes = msgpack.packb([reply.media_type, reply.head, reply.tail])
         if len(packed) > MAX_REPLY_BYTES:
@@ -301,6 +301,11 @@ class Calls:
     def _open(self, caller: Caller, key: str, sealed: bytes) -> StoredReply:
         packed = self._cipher.open(caller.user, caller.client, _address(key), sealed)
         return StoredReply(*msgpack.unpackb(packed))
+
+
+def _request(caller: Caller, estimate: CallEstimate) -> tuple[str, str, str]:
+    """Person, app and bare digest of a request."""
+    return caller.user, caller.client, estimate.digest or request_digest(estimate.dialect, estimate.body)
 
 
 def _mark(key: str | None) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from contextlib import suppress
 from typing import Final
 
-from store.crypto.keyring import Keys, SecretKey
+from store.crypto.keyring import KeyRingError, Keys, SecretKey
 
 _PURPOSE: Final = b"latchkey AI request"
 
 
 def request_digest(dialect: str, body: bytes) -> str:
-    """The bare digest of a request, which never reaches the store."""
+    """The bare digest of a request. The store never keeps it, but gets it as an argument of each call with an
+    idempotency key, so SLOWLOG and MONITOR may show it."""
     digest = hashlib.sha256(f"{dialect}\n".encode() if dialect else b"")
     digest.update(body)
     return digest.hexdigest()[:32]
@@ -29,6 +31,12 @@ class RequestDigests:
         then those under the other secret keys, then the bare one of the release before."""
         request = f"{user} {client} {bare}".encode()
         return " ".join([*(_keyed(key, request) for key in self._keys.ring.keys), bare])
+
+    def renewed(self, user: str, client: str, bare: str) -> str:
+        """As `known`, with the keys that a changed key file has now: another process may have read it earlier."""
+        with suppress(KeyRingError):  # `watch_over` logs it
+            self._keys.reload()
+        return self.known(user, client, bare)
 
 
 def _keyed(key: SecretKey, request: bytes) -> str:

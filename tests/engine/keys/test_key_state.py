@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +14,16 @@ from runtime import processes
 from runtime.process_state import Runtime
 from settings.declared import Settings
 from store import keys as spell
-from store.crypto.keyring import KeyFile, KeyRing, Keys
+from store.credits.calls import Charge, ReplayedCall
+from store.credits.request_digests import RequestDigests
+from store.crypto.keyring import KeyFile, KeyRing, KeyRingError, Keys
 from store.crypto.passwords import PasswordHasher
 from store.errors import StartupError
 from store.refused import Refused
 from store.wiring import Store
 from tests.support.processes.engines import Engine, FakeClock
+from tests.support.store.credit_spender import REPLY, Spender, a_world, recount
+from tests.support.store.world import refusal_of
 
 
 def rings(*texts: str) -> list[KeyRing]:
@@ -102,3 +108,60 @@ async def test_a_server_with_an_unreadable_key_file_keeps_recording_its_sealing_
     while not await memory_store.client.hexists(spell.KEYRING, "sealed_at:1"):
         await asyncio.sleep(0.01)
     watch.cancel()
+
+
+@pytest.mark.gen_test
+async def test_a_new_key_is_noted_if_a_call_was_the_first_to_read_the_file(
+    memory_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "KEY_FILE_SECONDS", 0.01)
+    file = KeyFile.open_or_create(tmp_path / "keys")
+    server = Keys(KeyFile(file.path))
+    await memory_store.key_state.check(server.ring)
+    runtime = Runtime(Settings(), "memory", server, [], "", "", None, Models(()))
+    watch = asyncio.ensure_future(processes.watch_over(runtime, memory_store, asyncio.Event()))
+    await asyncio.sleep(0)
+    file.write(KeyRing.parse(f"{KeyRing.generate(2)},{file.ring.render()}"))
+    assert server.reload(), "by a call"
+    async with asyncio.timeout(10):
+        while not await memory_store.client.hexists(spell.KEYRING, "sealed_at:2"):
+            await asyncio.sleep(0.01)
+    watch.cancel()
+
+
+@pytest.mark.gen_test
+@pytest.mark.parametrize("watched", [False, True], ids=["not watched yet", "watched during the call"])
+async def test_a_retry_counts_in_a_process_that_has_not_read_the_new_key_file(
+    memory_store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    """The first call is in a process that has read it."""
+    store = memory_store
+    world = await a_world(store)
+    await store.credits.grant(world.user, 1000)
+    app = await Spender.make(world)
+    file = KeyFile.open_or_create(tmp_path / "keys")
+    late = Keys(KeyFile(file.path))
+    file.write(KeyRing.parse(f"{KeyRing.generate(2)},{file.ring.render()}"))
+    monkeypatch.setattr(store.calls, "_digests", RequestDigests(Keys(file)))
+    await app.settle(await app.hold(1, key="k", body=b"1"), 1, 0, REPLY)
+    monkeypatch.setattr(store.calls, "_digests", RequestDigests(late))
+    run, sent = store.scripts.run, list[str]()
+
+    async def counted(name: str, *args: Any, **named: Any) -> Any:
+        sent.append(name)
+        if watched and name == "place_hold":
+            with suppress(KeyRingError):
+                late.reload()
+        return await run(name, *args, **named)
+
+    monkeypatch.setattr(store.scripts, "run", counted)
+    again = await app.ask(1, key="k", body=b"1")
+    assert isinstance(again, ReplayedCall)
+    assert (again.charge, again.window.remaining) == (Charge(1, 999), 19), "counted once"
+    assert sent.count("place_hold") == 2
+    sent.clear()
+    assert await refusal_of(app.ask(1, key="k", body=b"2")) == "idempotency_mismatch"
+    assert sent.count("place_hold") == 1, "the keys are the same as before"
+    file.path.write_text("unreadable")
+    assert await refusal_of(app.ask(1, key="k", body=b"2")) == "idempotency_mismatch"
+    assert (await recount(store, world.user)).amounts == (1000, -1)
