@@ -24,7 +24,7 @@ _failed_proof = partial(Declared, stream="sensitive", trail="", result="refused"
 _caught = partial(Declared, stream="sensitive", severity="warning", result="refused")
 _ordinary = partial(Declared, logged=False, trail="ordinary")
 
-_AMOUNT: Final = "the amount; below zero if taken"
+_AMOUNT: Final = "the amount, below zero if taken; empty if amounts were counted together"
 
 _ALL: Final = (
     # Signing in and out
@@ -45,7 +45,13 @@ _ALL: Final = (
     ),
     _by_stranger("provider_refused", "Sign-in with an account at another site refused", "the provider and why"),
     _caught("codes_guessed", "Several wrong codes after the correct password"),
-    _by_person("groups_changed_by_provider", "Groups changed by a directory", "the groups: +added -removed", trail=""),
+    _by_person(
+        "groups_changed_by_provider",
+        "Groups changed by a directory",
+        "the groups: +added -removed; empty if different changes were counted together",
+        varies=True,
+        trail="",
+    ),
     _by_person("signed_out", "Signed out"),
     _by_person("session_ended", "Signed another device out"),
     _by_person("session_crowded_out", "Longest unused device signed out to make room for another"),
@@ -192,8 +198,24 @@ _ALL: Final = (
     _by_person("api_secret_ended", "Client secret of your API revoked"),
     _sensitive("api_deleted", "Your API deleted"),
     # A shop adds credits with each purchase, so buyers cause these events. Commands are the operator's own acts.
-    by_operator("credit_added", "Credits added", _AMOUNT, stream="people", counted="by_person", trail="ordinary"),
-    by_operator("credit_taken", "Credits taken back", _AMOUNT, stream="people", counted="by_person", trail="ordinary"),
+    by_operator(
+        "credit_added",
+        "Credits added",
+        _AMOUNT,
+        varies=True,
+        stream="people",
+        counted="by_person",
+        trail="ordinary",
+    ),
+    by_operator(
+        "credit_taken",
+        "Credits taken back",
+        _AMOUNT,
+        varies=True,
+        stream="people",
+        counted="by_person",
+        trail="ordinary",
+    ),
     # Payments for credits
     _by_person("credit_bought", "Credits bought", trail="ordinary"),
     _by_person(

@@ -23,12 +23,14 @@ class Declared:
     place, by person and app, or by cause. `store/accounts/audit/security_log.py` bounds the groups of one person.
     `severity`: somebody should look into a warning. `trail`: the trail of the person's activity with the event, or ""
     for an event of the security log alone. `logged`: whether the security log has the event. `actor`: who causes it.
-    `detail`: the meaning of the log's field of that name. `result`: how the attempt ended.
+    `detail`: the meaning of the log's field of that name. `varies`: the detail has countless values, such as an amount,
+    so repetitions with different details are counted together. `result`: how the attempt ended.
     """
 
     name: str
     sentence: str
     detail: str = ""
+    varies: bool = False
     stream: EventStream = "people"
     counted: Counted = "by_person"
     severity: Severity = "info"

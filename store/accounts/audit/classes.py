@@ -7,7 +7,7 @@ from typing import Final
 
 from store.accounts.audit.gathering import Gathering
 from store.accounts.audit.logged_event import AuditEvent
-from store.events.declared_event import Counted, EventStream
+from store.events.declared_event import Counted, Declared, EventStream
 
 SHORT_SECONDS: Final = 10.0
 """Repetitions by strangers within this time are one event with a count."""
@@ -47,11 +47,12 @@ def gatherings() -> dict[tuple[EventStream, Counted], Gathering]:
     }
 
 
-def cause_of(event: AuditEvent, counted: Counted, network: str) -> tuple[str, ...]:
-    """The parts of an event's cause. A person may have dozens of apps, so the cause of most acts is the person alone: a
-    count for each app would bound too little."""
-    if counted == "by_person":
-        return (event.person,)
-    if counted == "by_place":
-        return (event.person, network, event.agent)
-    return (event.person or network, event.client)
+def cause_of(event: AuditEvent, declared: Declared, network: str) -> tuple[str, ...]:
+    """The parts of an event's cause, the person or network first. A person may have dozens of apps, so the cause of
+    most acts is the person and the detail: a count for each app would bound too little."""
+    detail = "" if declared.varies else event.detail
+    if declared.counted == "by_person":
+        return (event.person, detail)
+    if declared.counted == "by_place":
+        return (event.person, detail, network, event.agent)
+    return (event.person or network, detail, event.client)

@@ -50,7 +50,7 @@ class Gathering:
     def take(self, event: AuditEvent, who: tuple[str, ...], now: float) -> Iterator[AuditEvent]:
         """Yields the events to log now: the count of a window that ended early, and the event itself unless counted
         here. `who` is the person or network, with any other parts of the cause. `now` is in seconds, monotonic."""
-        cause = (event.event, event.detail, *who)
+        cause = (event.event, *who)
         one = (event.event, who[0])
         if cause not in self._windows and self._causes_of[one] >= self._of_one:
             cause = (event.event, "", who[0])

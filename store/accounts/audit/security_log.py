@@ -275,12 +275,11 @@ class SecurityLog:
 
     def _gather(self, event: AuditEvent, declared: Declared, network: str) -> Iterable[AuditEvent]:
         """The events to log now: none for a repetition, which is logged later with a count."""
-        counted = declared.counted
-        gathering = self._gathered.get((event.stream, counted))
-        if gathering is None or (counted != "by_cause" and not event.person):
+        gathering = self._gathered.get((event.stream, declared.counted))
+        if gathering is None or (declared.counted != "by_cause" and not event.person):
             return (event,)
         self._something.set()  # schedules the end of its window
-        return gathering.take(event, cause_of(event, counted, network), time.monotonic())
+        return gathering.take(event, cause_of(event, declared, network), time.monotonic())
 
     def _end_windows(self, now: float) -> None:
         """Queues the counts of windows that have ended."""

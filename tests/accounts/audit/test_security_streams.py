@@ -30,8 +30,8 @@ PERSON = "0123456789abcdef0123456789abcdef"
 REAL = [name for name in ENGINES if name != "memory"] or ["valkey"]
 ONE_OF_EACH = ("sign_in_refused", "signed_up", "passkey_copied", "command_failed")
 """An event of each stream that is not aggregated, or only with equal details; the most minor first."""
-DETAILS = {"confirmed": ("password", "passkey"), "confirmation_refused": ("password", "code")}
-"""Events of a person with several details, each of which is a separate cause."""
+DETAILS = {"confirmed": ["password", "passkey"], "confirmation_refused": ["password", "code"]}
+"""Events of a person with few details, each of which is a separate cause; a refused second step has one."""
 
 
 async def names(store: Store) -> list[str]:
@@ -163,7 +163,8 @@ async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
         log.origin = lambda at=step % 13: Origin(f"192.0.2.{at}", f"browser {at % 7}")  # type: ignore[misc]
         for name in most:
             for app in (step % 20, step * 7 % 20):
-                details = DETAILS.get(name, [f"script_{step % 12}"] if EVENTS[name].counted == "by_cause" else [""])
+                free = f"script_{step % 12}" if EVENTS[name].counted == "by_cause" else f"{step}.50 USD"
+                details = DETAILS.get(name, [free if EVENTS[name].detail and name != "second_step_refused" else ""])
                 log.note(name, person=PERSON, client=f"app-{app}", detail=details[step % len(details)])
         now += 10
         log._end_windows(now)

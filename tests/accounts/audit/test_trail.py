@@ -13,6 +13,7 @@ from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.trail import TrailBounds
 from store.engine.script_source import MOST_NOTES
 from store.lifetimes import DAY
+from store.security_events import EVENTS
 from store.wiring import Store
 from tests.conftest import OpenStore, emptied
 from tests.support.admin.stored_trail import logged, logs
@@ -254,6 +255,19 @@ async def test_a_deleted_account_and_an_act_of_the_operator_are_noted_too(
     assert {(one.stream, one.request_id, one.by, one.person) for one in acts} == {
         ("operator", "r1", "key one Ops", world.user)
     }
+
+
+@pytest.mark.gen_test
+async def test_amounts_are_in_the_events_that_are_logged_one_by_one(memory_store: Store) -> None:
+    events: list[AuditEvent] = []
+    memory_store.security.tell = events.append
+    for number in range(60):
+        memory_store.security.note("credit_added", person=PERSON, detail=f"{number}.50 USD")
+        memory_store.security.note("credit_taken", person=PERSON, detail="-1.00 USD")
+    memory_store.security.settle()
+    found = {name: [(one.detail, one.count) for one in events if one.event == name] for name in EVENTS}
+    assert found["credit_added"] == [("0.50 USD", 1), ("1.50 USD", 1), ("2.50 USD", 1), ("", 57)]
+    assert found["credit_taken"] == [("-1.00 USD", 1)] * 3 + [("-1.00 USD", 57)]
 
 
 @pytest.mark.gen_test
