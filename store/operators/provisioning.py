@@ -6,6 +6,7 @@ touches people with a role. It lifts only the suspensions that it made.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ from store.results import Visitor, groups_in
 MOST_AT_ONCE = 200
 """People of a page."""
 SHARDS_AT_ONCE = 256
+SHARDS_READ_AT_ONCE = 64
+"""Shards whose people are read in one write: other calls on the connection wait for them."""
 ROWS_AT_ONCE = 25
 SCANNED_AT_ONCE = 500
 """About how many people one call reads to find groups."""
@@ -189,7 +192,7 @@ class Provisioning:
     async def in_groups(self, group: str = "") -> AsyncIterator[GroupMember]:
         """Everybody in a group, or everybody who is in any. There is no index of groups: this reads all people."""
         seen: set[str] = set()
-        for shards in in_steps([shard for shard, size in (await self._sizes()).items() if size], SHARDS_AT_ONCE):
+        for shards in in_steps([shard for shard, size in (await self._sizes()).items() if size], SHARDS_READ_AT_ONCE):
             left = dict.fromkeys(shards, "0")
             while left:
                 replies = await self._read_groups(left, group)
@@ -200,6 +203,7 @@ class Provisioning:
                         if user not in seen:
                             seen.add(user)
                             yield GroupMember(user, email.decode(), groups_in(groups.decode()))
+                    await asyncio.sleep(0)  # other calls get a turn
                 cursors = zip(left, (reply.text("cursor") for reply in replies), strict=True)
                 left = {shard: cursor for shard, cursor in cursors if cursor != "0"}
 

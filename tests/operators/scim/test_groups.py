@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
@@ -9,6 +10,7 @@ import pytest
 
 from handlers.admin.scim import base, groups
 from handlers.core.params import parse_pairs
+from store import keys
 from store.accounts.movers import MoverRow
 from store.crypto.seal import new_user_id
 from store.engine.scripts import Reply, Run, Value
@@ -128,6 +130,34 @@ async def test_shards_are_asked_for_their_groups_together_and_to_their_end(
     assert len({one["value"] for one in many["members"]}) == 400
     assert max(asked) >= 2
     assert len(asked) < 20
+
+
+async def test_other_calls_get_a_turn_between_the_shards_of_a_list(
+    scim: Provisioner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, turns, run_many = list[int](), list[int](), scim.store.scripts.run_many
+    for shard in keys.SHARDS[:70]:
+        user = shard + new_user_id()[3:]
+        await scim.store.movers.create([MoverRow(user, f"{user}@example.com", "A", b"x" * 32, groups=("many",))])
+
+    async def answered(name: str, calls: Calls) -> list[Reply]:
+        asked.append(len(calls))
+        return await run_many(name, calls)
+
+    async def others() -> None:
+        while True:
+            turns.append(1)
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(scim.store.scripts, "run_many", answered)
+    running = asyncio.ensure_future(others())
+    between = list[int]()
+    async for _ in scim.store.provisioning.in_groups():
+        between.append(len(turns))
+    running.cancel()
+    assert len(between) == 70
+    assert len(set(between)) == 70, "each person is in another shard"
+    assert max(asked) == 64
 
 
 async def test_a_query_is_read_as_often_for_many_groups_as_for_few(
