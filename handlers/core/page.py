@@ -240,7 +240,7 @@ class PageHandler(WordedPage):
         parameters, which nobody has seen: the person reads what to do instead."""
         told = refusal.description
         made = type(told) is Phrase and (told.text != MISSING.text or isinstance(told.values["name"], Phrase))
-        if made or refusal.code != "invalid_request" or not self.get_body_argument("_xsrf", ""):
+        if made or refusal.code != "invalid_request" or "_xsrf" not in self.request.body_arguments:
             return told
         return BROKEN_FORM
 

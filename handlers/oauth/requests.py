@@ -247,8 +247,11 @@ def _requested_of(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     own, others = apart([word for word in text.split(" ") if word != IGNORED])
     own = without_ungiven(registered, grantable, parse_scope(" ".join(own)) if own else ())
-    if not (own or others) or not set(own) <= set(grantable):
-        raise Refused("invalid_scope", "The app did not register all of these scopes.", value=text)
+    if missing := [scope for scope in own if scope not in grantable]:
+        scopes = "scope" if len(missing) == 1 else "scopes"
+        raise Refused("invalid_scope", f"The app did not register the {scopes} {', '.join(missing)}.", value=text)
+    if not own and not others:
+        raise Refused("invalid_scope", "The app did not register any of these scopes.", value=text)
     return own, others
 
 

@@ -8,10 +8,10 @@
 --- @include "buckets"
 --- @include "unpacked"
 
--- For each entry 1 if its bucket has it, or else 0.
+-- For each entry 1 if its bucket has it, or else 0, also if the section or the bucket is a key of another type.
 local found = {}
 for place, entry in ipairs(unpacked(entries)) do
-  local start = redis.call('ZREVRANGEBYLEX', listed, '[' .. key_of(entry), '-', 'LIMIT', '0', '1')[1]
-  found[place] = start and redis.call('LPOS', bucket .. in_hex(start), entry) and 1 or 0
+  local start = redis.pcall('ZREVRANGEBYLEX', listed, '[' .. key_of(entry), '-', 'LIMIT', '0', '1')[1]
+  found[place] = start and type(redis.pcall('LPOS', bucket .. in_hex(start), entry)) == 'number' and 1 or 0
 end
 return {'ok', found}

@@ -14,7 +14,7 @@ from redis.exceptions import ResponseError
 from store import keys
 from store.engine.many import SharedWrites
 from store.engine.scripts import Reply, Scripts
-from store.errors import wrapped
+from store.errors import StoreError, wrapped
 from store.fsck.invariants import Mend
 
 KEYS_AT_ONCE, SORTED_TOGETHER = 500, 50_000
@@ -215,6 +215,11 @@ def in_words(raw: bytes | None) -> str:
         return (raw or b"").decode()
     except UnicodeDecodeError:
         return ""
+
+
+def is_wrong_type(error: StoreError) -> bool:
+    """Whether a script met a key of another type, which has a finding of its own."""
+    return "WRONGTYPE" in str(error)
 
 
 def row_of(flat: Sequence[bytes] | None) -> dict[str, bytes]:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from store import keys, parsed_keys
+from store.errors import StoreError
 from store.fsck import (
     apps,
     credits,
@@ -25,7 +26,7 @@ from store.fsck.context import FsckContext
 from store.fsck.forms import matches, wrong_fields
 from store.fsck.invariants import Finding, found
 from store.fsck.kinds import KINDS, PAIR, SLACK, KeyKind, is_known, lifetime
-from store.fsck.reading import Look, Read, Reader, row_of
+from store.fsck.reading import Look, Read, Reader, is_wrong_type, row_of
 from store.parsed_keys import ParsedKey
 
 Reads = Callable[[ParsedKey], list[Read]]
@@ -108,6 +109,10 @@ async def check(context: FsckContext, raw: bytes) -> list[Finding]:
         return await _check(context, at, key)
     except _UNREADABLE:
         return [found("row", key, "it or a related key is unreadable")]
+    except StoreError as error:
+        if not is_wrong_type(error):
+            raise
+        return [found("row", key, "a related key has another type")]
 
 
 async def _check(context: FsckContext, at: ParsedKey, key: str) -> list[Finding]:

@@ -21,10 +21,11 @@ from store.crypto.cipher import Cipher
 from store.crypto.keyring import Keys
 from store.directory.relay import DirectoryRelay
 from store.engine.scripts import Scripts
+from store.errors import StoreError
 from store.fsck import apps, directory, rows
 from store.fsck.context import FsckContext
 from store.fsck.invariants import ERROR, INVARIANTS, Finding
-from store.fsck.reading import Reader, in_steps
+from store.fsck.reading import Reader, in_steps, is_wrong_type
 
 AT_ONCE = 32
 """Keys checked together: their reads take the store no longer than a listing."""
@@ -178,7 +179,11 @@ class Fsck:
                 break
             for one in mendable:
                 assert one.mend is not None
-                await one.mend()
+                try:
+                    await one.mend()
+                except StoreError as error:
+                    if not is_wrong_type(error):
+                        raise
             now = await rows.check(self._context(deep=context.deep, last=True), key)
             findings = [one for one in now if context.last or not one.invariant.apart]
             left = {one.name for one in findings}

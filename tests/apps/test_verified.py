@@ -257,7 +257,7 @@ async def test_a_brand_like_name_is_flagged_until_the_operator_verifies_the_app(
 ) -> None:
     app, browser = await own(service, name="PayPa1 Login")
     warning = "Its name looks like PayPal, but nobody has checked that they made this app."
-    unverified = f"Not verified nobody has checked who is behind this app {warning}"
+    unverified = f"Not verified {warning}"
     assert await mark(app, browser) == unverified
     domain.says("own")
     await prove(browser)

@@ -32,6 +32,7 @@ from tests.support.processes.engines import FakeClock
 from tests.support.processes.processes import QUICK, Server
 from tests.support.processes.trace_collector import TraceCollector, attributes, collecting
 from tests.support.store.ai_spender import Spender, pass_traces_on, question
+from tests.support.store.app_events import keeping
 from tests.support.store.webhook_app import Hooked, engine_on
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -174,7 +175,7 @@ async def test_work_in_the_background_is_a_span_with_its_scripts_and_nothing_per
     clock: FakeClock, service: Service, collector: TraceCollector
 ) -> None:
     store, person = service.store, await service.add_person(f"{SECRET}@example.com")
-    hooked = await Hooked.make(store, "hooked")
+    hooked, disconnecting = await Hooked.make(store, "hooked"), await keeping(store)
     await store.planned_deletions.plan(person, 7)
     clock.advance(8 * 86400)
     async with traced(service, collector):
@@ -186,7 +187,8 @@ async def test_work_in_the_background_is_a_span_with_its_scripts_and_nothing_per
         engine.start()
         await hooked.receiver.count(1)
         await engine.close(1)
-        await store.outbox.relay_shards({person[:3]}, store.webhooks.wants)
+        await disconnecting.revoke_app()
+        await store.outbox.relay_shards({disconnecting.user[:3]}, store.webhooks.wants)
         await store.app_sweep.sweep()
         with pytest.raises(ValueError, match="wrong"), working("send mail", "reset"):
             raise ValueError("wrong")

@@ -90,11 +90,15 @@ async def test_keys_to_check_again_wait_in_small_numbers(memory_store: Store, mo
     assert slept.count(walk.SETTLE) > 1
 
 
-async def test_a_person_of_another_type_does_not_stop_the_check(store: Store) -> None:
+@pytest.mark.parametrize(
+    "kind", ["user", "grant", "email", "directory-family", "directory-section", "directory-bucket"]
+)
+async def test_a_key_of_another_type_stops_no_check_and_no_repair(store: Store, kind: str) -> None:
     f = await Furnished.make(store)
-    await store.client.delete(f.person["user"])
-    await store.client.set(f.person["user"], "garbage")
-    assert "type" in broken(await checked(store))
+    key = await f.first(kind)
+    await store.client.delete(key)
+    await store.client.sadd(key, "garbage")
+    assert "type" in broken(await checked(store, repair=True))
 
 
 async def test_data_that_keeps_changing_is_reported_as_unsettled(

@@ -65,7 +65,7 @@ async def test_a_url_is_a_client_id_from_authorization_to_introspection(service:
 async def test_the_consent_page_shows_the_host_as_what_the_app_says(service: Service, publisher: Publisher) -> None:
     publisher.publishes(client_name="PayPal", logo_uri=f"https://{DOMAIN}/logo.png", client_uri="https://other.example")
     page = (await (await service.signed_in()).get(plain_app(service.base_url).authorize_url(**QUIET))).body.decode()
-    assert f"the app says it’s from <bdi>{DOMAIN}</bdi>" in page
+    assert f"The app says it’s from <bdi>{DOMAIN}</bdi>." in page
     assert "Its name looks like PayPal" in page
     assert ("logo.png" in page, "other.example" in page) == (False, False)
 

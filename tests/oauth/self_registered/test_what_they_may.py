@@ -127,7 +127,8 @@ async def test_the_consent_page_says_that_nobody_vouches_for_them(service: Servi
     for name, warned in (("Notes", False), ("Microsoft Outlook", True)):
         app = await register(service.base_url, client_name=name, redirect_uris=[WEB], logo_uri=f"{WEB}/logo.png")
         text = words_of(await page_of(browser, app))
-        assert "Not verified this app registered itself, and nobody has checked it" in text
+        first = "This" if warned else "this"
+        assert f"Not verified {first} app registered itself, and nobody has checked it" in text
         assert ("Its name looks like Microsoft" in text) is warned
         assert "logo.png" not in text
         kept = await service.store.apps.find(app.client_id)

@@ -15,7 +15,7 @@ PAGES = sorted(
     route.pattern for route in ROUTES if route.policy.xsrf and route.name not in ("account-picture", "developer-logo")
 )
 BODY = b'--b\r\nContent-Disposition: form-data; name="_xsrf"\r\n\r\na\r\n--b--\r\n'
-VARIABLE = re.compile(r"\(\[[^]]+\](?:\+|\{(?:1,)?(\d+)\})\)")
+VARIABLE = re.compile(r"\(\[[^]]+\](?:\+|\{(?:\d+,)?(\d+)\})\)")
 """A part of a path: any character of a class, as often as the last number says."""
 HEADERS = {"Content-Type": "multipart/form-data; boundary=b", "Accept": "text/html"}
 
