@@ -25,15 +25,15 @@ class AdminAuditHandler(AdminHandler):
         place = self.store.cursors.open(asked, cursor)
         with valid():
             wanted = await self.store.event_filters.of(person, app, event)
-            begin = moment_of(since, "since") if since else 0
+            begin = moment_of(since, "since") if since else None
         events = self.store.security_events
         if follow:
             if "limit" in params.names():
                 raise Refused("invalid_request", "limit does not go with follow: a page has what has come.")
-            found, after = await events.came(tuple(place.split()) or await events.start(begin), begin, wanted)
+            found, after = await events.came(tuple(place.split()) or await events.start(begin), begin or 0, wanted)
             position = " ".join(after)
         else:
-            found, position = await events.page(limit, begin, wanted, place or "+")
+            found, position = await events.page(limit, begin or 0, wanted, place or "+")
         self.write_page(
             [event_record(one) for one in found], self.store.cursors.seal(asked, position) if position else ""
         )

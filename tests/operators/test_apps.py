@@ -171,6 +171,9 @@ async def test_the_trail_says_who_did_what_to_whom_and_from_where(desk: Desk) ->
     assert (await desk.get("/audit?app=nothing"))["items"] == []
     assert (await desk.get("/audit?since=2099-01-01"))["items"] == []
     refused(await desk.ask("GET", "/audit?since=soon"), 400, "invalid_request")
+    came = await desk.get("/audit?follow=true&since=1970-01-01&event=suspended_by_operator")
+    assert len(came["items"]) == 2, "everything since the beginning, and not only what comes now"
+    assert (await desk.get("/audit?follow=true"))["items"] == []
     refused(await desk.ask("GET", "/audit?follow=true&limit=5"), 400, "invalid_request")
     refused(await desk.ask("GET", f"/audit?cursor={page['nextCursor']}"), 400, "invalid_request")
 

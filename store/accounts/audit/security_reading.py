@@ -152,10 +152,10 @@ class SecurityEvents:
                 yield None
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def start(self, since: int = 0) -> TrailPosition:
-        """The position before the events from `since` on (epoch milliseconds), or after all that are there."""
+    async def start(self, since: int | None = None) -> TrailPosition:
+        """The position before the events from `since` on (epoch milliseconds); without it, after all that are there."""
         # An entry is never older than its event.
-        return (f"{since - 1}-0",) * SOURCES if since else await self.end()
+        return await self.end() if since is None else (f"{max(0, since - 1)}-0",) * SOURCES
 
     async def came(
         self, position: TrailPosition, since: int = 0, wanted: EventFilter = lambda event: True
