@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -26,7 +27,10 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class ServerUnreachable(OSError):
-    """The server cannot be reached, or does not answer as the management interface does."""
+    """The server cannot be reached, or does not answer as the management interface does. `retry_after`: seconds that
+    its answer asks to wait."""
+
+    retry_after: int | None = None
 
 
 class RemoteServer:
@@ -87,13 +91,18 @@ class RemoteServer:
     ) -> Any:
         connection, response = self._send(method, path, body, key, media_type)
         with connection_of(connection):
-            read = response.read(MOST_ANSWER)
+            try:
+                read = response.read(MOST_ANSWER)
+            except (OSError, http.client.HTTPException) as error:
+                raise self._unreachable(error) from None
         if response.status == HTTPStatus.NOT_FOUND and not self._is_managed():
             raise ServerUnreachable(
                 f"{self._url.netloc} has no management interface: give the address of the operations port (--ops-port)"
             )
         if response.status >= 400:
-            raise refusal_in(response.status, read)
+            refusal = refusal_in(response.status, read)
+            refusal.retry_after = seconds_in(response.getheader("Retry-After"))
+            raise refusal
         try:
             return json.loads(read)
         except ValueError:
@@ -129,7 +138,11 @@ class RemoteServer:
             return connection, connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
-            raise ServerUnreachable(f"{self._url.netloc} cannot be reached: {error or type(error).__name__}") from None
+            raise self._unreachable(error) from None
+
+    def _unreachable(self, error: Exception) -> ServerUnreachable:
+        said = str(error) or type(error).__name__
+        return ServerUnreachable(f"{self._url.netloc} cannot be reached: {said}")
 
 
 class connection_of:
@@ -150,7 +163,12 @@ def part(text: str) -> str:
     return quote(text, safe="")
 
 
-def refusal_in(status: int, body: bytes) -> Exception:
+def seconds_in(header: str | None) -> int | None:
+    """The seconds of a Retry-After header; None without one, or for a date."""
+    return int(header) if header and re.fullmatch("[0-9]{1,9}", header, re.ASCII) else None
+
+
+def refusal_in(status: int, body: bytes) -> Refused | ServerUnreachable:
     """The server's error as the exception that a local command would raise."""
     try:
         found = json.loads(body)

@@ -121,7 +121,13 @@ def _success(operation: AdminOperation) -> JsonSchema:
     schema = reference(operation.answer)
     if operation.many:
         members = {"items": {"type": "array", "items": schema}, "nextCursor": maybe(TEXT)}
-        schema = {"type": "object", "properties": members, "required": [*members], "additionalProperties": False}
+        also = {"more": FLAG} if operation.endless else {}
+        schema = {
+            "type": "object",
+            "properties": members | also,
+            "required": [*members],
+            "additionalProperties": False,
+        }
     return {"description": operation.summary, "content": {JSON: {"schema": schema}}}
 
 

@@ -11,7 +11,7 @@ PAGED: Final = ("limit", "cursor")
 class AdminOperation(NamedTuple):
     """`answer` names a schema of `interface_schemas.py`; `many`: a page of it. `query`: parameters; `body`: the schema
     of the request, empty for none. `once`: takes an `Idempotency-Key`. `status`: of a success.
-    `image`: the request is a picture."""
+    `image`: the request is a picture. `endless`: with `follow`, a page says whether there is more by now."""
 
     summary: str
     answer: str
@@ -21,6 +21,7 @@ class AdminOperation(NamedTuple):
     once: bool = False
     status: int = 200
     image: bool = False
+    endless: bool = False
 
 
 ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
@@ -97,6 +98,7 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
         "Event",
         ("person", "app", "event", "since", "follow", *PAGED),
         many=True,
+        endless=True,
     ),
     "admin-audit-export GET": AdminOperation(
         "Export security events, oldest first", "", ("format", "since", "until", "person", "app", "event")

@@ -16,7 +16,7 @@ class AdminAuditHandler(AdminHandler):
 
     async def get(self) -> None:
         """A page of events, newest first: of a person (address or id), of an app, of some names, since a time. With
-        `follow`, those that came after the cursor, oldest first."""
+        `follow`, those that came after the cursor, oldest first, and whether there is more by now."""
         params = self.query("person", "app", "event", "since", "follow", "limit", "cursor")
         limit, cursor = self.page(params)
         person, app, event = (params.get(name) or "" for name in ("person", "app", "event"))
@@ -26,16 +26,18 @@ class AdminAuditHandler(AdminHandler):
         with valid():
             wanted = await self.store.event_filters.of(person, app, event)
             begin = moment_of(since, "since") if since else None
-        events = self.store.security_events
+        events, more = self.store.security_events, None
         if follow:
             if "limit" in params.names():
                 raise Refused("invalid_request", "limit does not go with follow: a page has what has come.")
-            found, after = await events.came(tuple(place.split()) or await events.start(begin), begin or 0, wanted)
+            found, after, more = await events.came(
+                tuple(place.split()) or await events.start(begin), begin or 0, wanted
+            )
             position = " ".join(after)
         else:
             found, position = await events.page(limit, begin or 0, wanted, place or "+")
         self.write_page(
-            [event_record(one) for one in found], self.store.cursors.seal(asked, position) if position else ""
+            [event_record(one) for one in found], self.store.cursors.seal(asked, position) if position else "", more
         )
 
 

@@ -12,6 +12,7 @@ from handlers.core.site import ServerFacts, Site
 from handlers.ops.operations import Operations
 from runtime.arguments import load
 from settings.in_force import in_force
+from store.accounts.audit import security_reading
 from store.app_log import Cause
 from store.webhooks.deliveries import WebhookEvent, new_event_id
 from tests.operators.conftest import API, Desk, refused
@@ -176,6 +177,24 @@ async def test_the_trail_says_who_did_what_to_whom_and_from_where(desk: Desk) ->
     assert (await desk.get("/audit?follow=true"))["items"] == []
     refused(await desk.ask("GET", "/audit?follow=true&limit=5"), 400, "invalid_request")
     refused(await desk.ask("GET", f"/audit?cursor={page['nextCursor']}"), 400, "invalid_request")
+
+
+async def test_a_follower_learns_that_there_is_more_behind_an_answer_without_a_match(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security_reading, "CAME", 1)
+    monkeypatch.setattr(security_reading, "MOST_READS", 1)
+    for number in range(9):
+        desk.store.security.note("created_by_operator" if number < 8 else "signed_in", person=desk.ada)
+    await desk.store.security.flush()
+    cursor, answers = "", list[Any]()
+    while not answers or answers[-1]["more"]:
+        answers.append(await desk.get(f"/audit?follow=true&since=2020-01-01&event=signed_in&cursor={cursor}"))
+        cursor = answers[-1]["nextCursor"]
+        assert len(answers) < 20
+    assert (answers[0]["items"], answers[0]["more"]) == ([], True)
+    assert [one["event"] for answer in answers for one in answer["items"]] == ["signed_in"]
+    assert "more" not in await desk.get("/audit")
 
 
 async def test_deliveries_of_all_apps_are_listed_and_sent_again(desk: Desk) -> None:

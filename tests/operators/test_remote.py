@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,10 +20,11 @@ import pytest
 import manage
 from cli.commands.acts import ACTS, READS
 from cli.commands.audit import COLUMNS
-from cli.remote.client import RemoteServer
+from cli.remote import following
+from cli.remote.client import RemoteServer, ServerUnreachable
 from cli.remote.commands import REMOTE
-from cli.remote.following import follow_events
 from dev.lab.engines import wait_until
+from store.refused import Refused
 from tests.support.browser.pictures import drawn
 from tests.support.processes.operator_commands import clean_environment
 from tests.support.processes.processes import QUICK, Server
@@ -224,8 +227,71 @@ def test_a_follower_prints_an_event_that_comes_twice_once(capsys: pytest.Capture
 
     args = Namespace(events=[], person=None, app=None, since=None, limit=None, json=True)
     with pytest.raises(StopIteration):
-        follow_events(Ending("http://localhost:1", "key"), args)
+        following.follow_events(Ending("http://localhost:1", "key"), args)
     assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["1", "2"]
+
+
+def test_a_follower_asks_at_once_for_more_and_outlasts_a_server_that_is_away(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = dict.fromkeys(COLUMNS, "") | {"id": "1", "event": "signed_in"}
+    waits: list[float] = []
+
+    def wait(seconds: float) -> bool:
+        waits.append(seconds)
+        return True
+
+    monkeypatch.setattr(following, "_waited", wait)
+    limited = Refused("rate_limited", "Too many requests. Try again later.", retry_after=7)
+    away = ServerUnreachable("localhost:1 cannot be reached: refused")
+    outcomes: list[Any] = [
+        *({"items": [], "nextCursor": "a", "more": True}, {"items": [], "nextCursor": "b", "more": False}),
+        *(away, away, Refused("temporarily_unavailable", "Not now."), limited),
+        {"items": [event], "nextCursor": "c", "more": False},
+        Refused("invalid_token", "Gone."),
+    ]
+    cursors: list[Any] = []
+
+    class Failing(RemoteServer):
+        def get(self, path: str, **query: str | int | None) -> Any:
+            cursors.append(query.get("cursor"))
+            outcome = outcomes.pop(0)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+    args = Namespace(events=[], person=None, app=None, since="1970-01-01", limit=None, json=True)
+    with pytest.raises(Refused, match="invalid_token"):
+        following.follow_events(Failing("http://localhost:1", "key"), args)
+    assert cursors == [None, "a", "b", "b", "b", "b", "b", "c"]
+    assert waits == [0, 1, 1, 2, 4, 7, 1]
+    shown = capsys.readouterr()
+    assert [json.loads(line)["id"] for line in shown.out.splitlines()] == ["1"]
+    assert [line.split(".")[0] for line in shown.err.splitlines()] == [
+        "latchkey: localhost:1 cannot be reached: refused",
+        "latchkey: Not now",
+        "latchkey: Too many requests",
+        "latchkey: the server answers again",
+    ]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_refusal_keeps_what_the_server_asks_to_wait(status: int) -> None:
+    body = b'{"error":"rate_limited","error_description":"Too many requests."}' if status == 429 else b"<html>"
+    head = f"HTTP/1.1 {status} No\r\nRetry-After: 9\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            with listening.accept()[0] as asking:
+                asking.recv(65536)
+                asking.sendall(head + body)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises((Refused, ServerUnreachable)) as refused:
+            RemoteServer(f"http://127.0.0.1:{listening.getsockname()[1]}", "key").get("/audit")
+        thread.join()
+    assert refused.value.retry_after == 9  # type: ignore[attr-defined]
 
 
 @contextmanager

@@ -159,16 +159,17 @@ class SecurityEvents:
 
     async def came(
         self, position: TrailPosition, since: int = 0, wanted: EventFilter = lambda event: True
-    ) -> tuple[list[AuditEvent], TrailPosition]:
-        """The wanted events after a position, oldest first, and the position after them. Reads at most MOST_READS small
-        pages, so there may be more. An event that was stored twice, or is read again after a failover, comes twice."""
+    ) -> tuple[list[AuditEvent], TrailPosition, bool]:
+        """The wanted events after a position, oldest first, the position after them, and whether there is more to read
+        by now: this reads at most MOST_READS small pages. An event that was stored twice, or is read again after a
+        failover, comes twice."""
         for _ in range(MOST_READS):
             entries, position, more = await self.after(position, CAME, sure=True)
             found = [one for one in entries if _fits(one, since, wanted, _Seen())]
             if found or not more:
-                return found, position
+                return found, position, more
             await asyncio.sleep(0)
-        return [], position
+        return [], position, True
 
     async def after(
         self, position: TrailPosition, most: int | None = None, *, sure: bool = False
