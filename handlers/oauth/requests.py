@@ -248,10 +248,10 @@ def _requested_of(
     own, others = apart([word for word in text.split(" ") if word != IGNORED])
     own = without_ungiven(registered, grantable, parse_scope(" ".join(own)) if own else ())
     if missing := [scope for scope in own if scope not in grantable]:
-        scopes = "scope" if len(missing) == 1 else "scopes"
-        raise Refused("invalid_scope", f"The app did not register the {scopes} {', '.join(missing)}.", value=text)
+        description = Phrase("The app did not register these scopes: %(scopes)s.", scopes=", ".join(missing))
+        raise Refused("invalid_scope", description, value=text)
     if not own and not others:
-        raise Refused("invalid_scope", "The app did not register any of these scopes.", value=text)
+        raise Refused("invalid_scope", "A scope is unknown, or the app did not register it.", value=text)
     return own, others
 
 

@@ -161,7 +161,7 @@ async def test_each_door_writes_its_refusals_and_no_secret(service: Service) -> 
     assert "Register this address, or send one that is registered." in page
     assert not [one for one in (secret, app.secret, "somebody@") if one and one in page]
     german = text_of(await browser.get(f"/developer/apps/{client}/log", **{"Accept-Language": "de"}))
-    assert "Die App hat nicht alle diese Scopes registriert." in german
+    assert "Die App hat diese Scopes nicht registriert: credits:read." in german
 
 
 @pytest.mark.parametrize("message", TO_PROGRAMS, ids=str)

@@ -103,7 +103,7 @@ async def test_an_answer_without_a_code_shows_the_reason(service: Service) -> No
     await service.store.apps.update("my-app", scopes=("profile",))
     page = await browser.get((await browser.get(url)).headers["Location"])
     assert page.code == 400
-    assert "There is no code. The app did not register the scope data:read." in text_of(page)
+    assert "There is no code. The app did not register these scopes: data:read." in text_of(page)
     assert "Access was denied" not in text_of(page)
 
 
