@@ -11,8 +11,8 @@ from pathlib import Path
 from urllib.parse import quote, urljoin, urlsplit
 
 import pytest
-from tornado.testing import bind_unused_port
 
+from dev.lab.ports import free_port
 from tests.support.http.driver import EMAIL, Browser, Service, fields_of, send
 from tests.support.processes.npm import packages
 from tests.support.processes.processes import QUICK, Server
@@ -22,12 +22,6 @@ pytestmark = pytest.mark.gen_test(timeout=120)
 HERE = Path(__file__).resolve().parent.parent.parent / "support" / "elsewhere"
 SECRET = "a-secret-of-the-provider"
 TRUSTED = 'secret_env = "OUR_SECRET"\ntrust_email = true\ncreate = true\n'
-
-
-def free_port() -> int:
-    listening, port = bind_unused_port()
-    listening.close()
-    return port
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from tornado.testing import bind_unused_port
 
+from dev.lab.ports import free_port
 from tests.support.processes.proven_domain import certificate
 
 BASE = "dc=example,dc=org"
@@ -121,7 +121,7 @@ class Slapd:
     def __init__(self, folder: Path, program: str) -> None:
         self.folder, self._program = folder, program
         self.authority = folder / "ca.pem"
-        self.plain, self.secure = _free_port(), _free_port()
+        self.plain, self.secure = free_port(), free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     def prepare(self) -> None:
@@ -172,9 +172,3 @@ def slapd(folder: Path) -> Iterator[Slapd]:
         yield made
     finally:
         made.stop()
-
-
-def _free_port() -> int:
-    listening, port = bind_unused_port()
-    listening.close()
-    return port
