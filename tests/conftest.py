@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
@@ -39,6 +40,10 @@ from tests.support.processes.operator_commands import Home
 from tests.support.processes.store_owners import end_stores
 from tests.support.store import quick_lua
 from tests.support.store.ai_spender import models_on
+
+# On a busy machine a second can pass between two inputs.
+hypothesis.settings.register_profile("busy", suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("busy")
 
 HERE = Path(__file__).parent
 STRICT = os.environ.get("LATCHKEY_TEST_STRICT") == "1"

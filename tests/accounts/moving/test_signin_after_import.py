@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from typing import Any
 
@@ -134,6 +133,7 @@ async def test_a_refusal_takes_as_long_for_unknown_addresses(memory_store: Store
         assert await store.people.verify(email, PASSWORD) is None
         return time.perf_counter() - began
 
-    known = statistics.median([await took("mover1@example.com") for _ in range(5)])
-    strangers = [statistics.median([await took(f"n{number}@example.com") for _ in range(3)]) for number in range(10)]
+    # The least of several: a busy machine only adds.
+    known = min([await took("mover1@example.com") for _ in range(5)])
+    strangers = [min([await took(f"n{number}@example.com") for _ in range(5)]) for number in range(10)]
     assert any(0.5 * known < one < 2 * known for one in strangers)
