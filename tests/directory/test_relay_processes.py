@@ -15,6 +15,7 @@ import pytest
 
 from store import keys as spell
 from store.crypto.keyring import KeyRing, Keys
+from store.lifetimes import RENAME
 from store.wiring import Store
 from tests.conftest import OpenStore, emptied
 from tests.support.directory.listed_people import flaws, rename, sign_up
@@ -83,12 +84,16 @@ async def forget_the_dead(store: Store, users: Iterable[str]) -> None:
 @pytest.mark.parametrize("url", ["valkey", "cluster"], indirect=True)
 async def test_processes_that_relay_together_leave_the_newest_names(url: str, shared: Store) -> None:
     chance, people, everybody = random.Random(5), dict[str, tuple[str, str]](), set[str]()
+    left: dict[str, int] = {}  # how many new names each person can still take within the hour
     with processes(url, "relay", "relay", "relay") as started:
         for number in range(120):
             email, name = f"ad{number}@example.org", name_of(chance)
-            people[await sign_up(shared, email, name)] = (email, name)
-            for user in chance.sample(sorted(people), min(3, len(people))):
+            user = await sign_up(shared, email, name)
+            people[user], left[user] = (email, name), RENAME.limit
+            able = [user for user in sorted(people) if left[user]]
+            for user in chance.sample(able, min(3, len(able))):
                 people[user] = (people[user][0], name_of(chance))
+                left[user] -= 1
                 await rename(shared, user, people[user][1])
             everybody |= people.keys()
             if number % 10 == 9:
