@@ -171,6 +171,7 @@ def build_parser(program: str = PROGRAM) -> Parser:
             "audit --follow",
             "audit --since 2h --person ada@example.com",
             "audit --event signed_in,sign_in_refused --app shop",
+            "audit --operator ben@example.com",
         ),
         **given,
     )
@@ -266,6 +267,8 @@ def _add_event_filters(command: argparse.ArgumentParser, events: str, without: s
     about = "only events of this name, such as signed_in; repeatable, or several with commas"
     command.add_argument("--event", metavar="NAME", dest=events, action="append", default=[], help=about)
     command.add_argument("--app", metavar="CLIENT_ID", default=without, help="only events of this app")
+    about = "only acts of this operator: a person with a role, or a key by its ID"
+    command.add_argument("--operator", metavar="EMAIL|SUB|KEY_ID", default=without, help=about)
 
 
 def _add_audit_export(export: argparse.ArgumentParser) -> None:

@@ -20,6 +20,7 @@ from cli.terminal.tables import word
 from settings.types import EMBEDDED
 from store.accounts.audit.security_reading import EventFilter, TrailPosition
 from store.clock import wall
+from store.operators.event_filter import EVENT_FILTERS
 from store.operators.records import event_record
 from store.operators.trail_formats import exported
 from store.refused import Refused
@@ -74,7 +75,8 @@ def filters_of(args: Namespace) -> dict[str, str]:
             near = get_close_matches(name[:MOST_SHOWN], EVENTS, 3)
             meant = f" Did you mean {' or '.join(near)}?" if near else " docs/operations.md lists them."
             raise ValueError(f"There is no event {name[:MOST_SHOWN]!r}.{meant}")
-    return {"person": args.person or "", "app": args.app or "", "event": ",".join(names)}
+    filters = {name: getattr(args, name) or "" for name in EVENT_FILTERS if name != "event"}
+    return {**filters, "event": ",".join(names)}
 
 
 def checked_bounds(args: Namespace) -> tuple[int, int | None]:

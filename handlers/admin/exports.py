@@ -13,6 +13,7 @@ from handlers.admin.trails import bounds_of
 from store.accounts.signin.sessions import ACTIVITY_KEPT
 from store.moving.person_export import WRITERS
 from store.operators import trail_formats
+from store.operators.event_filter import EVENT_FILTERS
 from store.operators.roles import check_act
 from store.operators.trail_formats import exported
 from store.refused import Refused
@@ -73,12 +74,11 @@ class AdminTrailExportHandler(AdminFileHandler):
     async def get(self) -> None:
         """Streams events, oldest first, as JSON lines, CEF or OTLP logs: `format`, `since`, `until`, and the filters of
         the list."""
-        params = self.query("format", "since", "until", "person", "app", "event")
+        params = self.query("format", "since", "until", *EVENT_FILTERS)
         form = trail_format(params.get("format") or "")
         with valid():
             bounds = bounds_of(params.get("since") or "", params.get("until") or "")
-            filters = (params.get(name) or "" for name in ("person", "app", "event"))
-            wanted = await self.store.event_filters.of(*filters)
+            wanted = await self.store.event_filters.of(*(params.get(name) or "" for name in EVENT_FILTERS))
         self.store.security.note("trail_exported_by_operator", detail=form)
         pieces = exported(self.store.security_events, form, *bounds, wanted)
         await self.send_all("", pieces, trail_formats.MEDIA_TYPES[form])

@@ -94,7 +94,8 @@ def _operation(name: str, method: str, path: str, operation: AdminOperation, rol
         {"name": part, "in": "path", "required": True, "schema": TEXT} for part in re.findall(r"\{(\w+)\}", path)
     ]
     queries = [
-        {"name": one, "in": "query", "required": one == "person", "schema": _parameter(one)} for one in operation.query
+        {"name": one, "in": "query", "required": one in operation.required, "schema": _parameter(one)}
+        for one in operation.query
     ]
     header: list[JsonSchema] = [{"name": "Idempotency-Key", "in": "header", "required": False, "schema": TEXT}]
     if parameters := [*parts, *queries, *(header if operation.once else [])]:

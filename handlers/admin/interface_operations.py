@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from store.operators.event_filter import EVENT_FILTERS
+
 PAGED: Final = ("limit", "cursor")
 
 
 class AdminOperation(NamedTuple):
     """`answer` names a schema of `interface_schemas.py`; `many`: a page of it. `query`: parameters; `body`: the schema
     of the request, empty for none. `once`: takes an `Idempotency-Key`. `status`: of a success.
-    `image`: the request is a picture. `endless`: with `follow`, a page says whether there is more by now."""
+    `image`: the request is a picture. `endless`: with `follow`, a page says whether there is more by now. `required`:
+    parameters that must be there."""
 
     summary: str
     answer: str
@@ -22,6 +25,7 @@ class AdminOperation(NamedTuple):
     status: int = 200
     image: bool = False
     endless: bool = False
+    required: tuple[str, ...] = ()
 
 
 ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
@@ -59,6 +63,7 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
         "LedgerEntry",
         ("person", "app", "kind", "transaction", "since", "until", *PAGED),
         many=True,
+        required=("person",),
     ),
     "admin-credit-report GET": AdminOperation("Show the report on everybody's credits", "CreditReport"),
     "admin-credit-report POST": AdminOperation(
@@ -92,16 +97,18 @@ ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
     "admin-api-secret POST": AdminOperation(
         "Make a new secret for introspection", "NewSecret", (), "Rotation", once=True
     ),
-    "admin-grants GET": AdminOperation("List the apps that a person connected", "AppGrant", ("person",), many=True),
+    "admin-grants GET": AdminOperation(
+        "List the apps that a person connected", "AppGrant", ("person",), many=True, required=("person",)
+    ),
     "admin-audit GET": AdminOperation(
         "List security events, newest first",
         "Event",
-        ("person", "app", "event", "since", "follow", *PAGED),
+        (*EVENT_FILTERS, "since", "follow", *PAGED),
         many=True,
         endless=True,
     ),
     "admin-audit-export GET": AdminOperation(
-        "Export security events, oldest first", "", ("format", "since", "until", "person", "app", "event")
+        "Export security events, oldest first", "", ("format", "since", "until", *EVENT_FILTERS)
     ),
     "admin-deliveries GET": AdminOperation(
         "List webhook deliveries, newest first", "Delivery", ("state", "app", "type", *PAGED), many=True

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from handlers.admin.base import AdminHandler, valid
 from store.operations import person_named
+from store.operators.event_filter import EVENT_FILTERS
 from store.operators.records import event_record, grant_record
 from store.phrases import Phrase
 from store.refused import Refused
@@ -15,16 +16,17 @@ class AdminAuditHandler(AdminHandler):
     """The security log."""
 
     async def get(self) -> None:
-        """A page of events, newest first: of a person (address or id), of an app, of some names, since a time. With
-        `follow`, those that came after the cursor, oldest first, and whether there is more by now."""
-        params = self.query("person", "app", "event", "since", "follow", "limit", "cursor")
+        """A page of events, newest first: of a person (address or id), of an app, of some names, by an operator,
+        since a time. With `follow`, those that came after the cursor, oldest first, and whether there is more."""
+        params = self.query(*EVENT_FILTERS, "since", "follow", "limit", "cursor")
         limit, cursor = self.page(params)
-        person, app, event = (params.get(name) or "" for name in ("person", "app", "event"))
+        person, app, event, operator = filters = [params.get(name) or "" for name in EVENT_FILTERS]
         since, follow = params.get("since") or "", self.flag(params, "follow")
         asked = f"audit {'follow ' if follow else ''}{person} {app} {event} {since}"
+        asked += f" {operator}" if operator else ""  # followers keep cursors of earlier releases, without it
         place = self.store.cursors.open(asked, cursor)
         with valid():
-            wanted = await self.store.event_filters.of(person, app, event)
+            wanted = await self.store.event_filters.of(*filters)
             begin = moment_of(since, "since") if since else None
         events, more = self.store.security_events, None
         if follow:

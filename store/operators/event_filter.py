@@ -1,6 +1,8 @@
-"""Filters of security events: by person, app and kind."""
+"""Filters of security events: by person, app, kind and operator."""
 
 from __future__ import annotations
+
+from typing import Final
 
 from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_log import SecurityLog
@@ -8,6 +10,9 @@ from store.accounts.audit.security_reading import EventFilter
 from store.names import is_user_id, normalise_email
 from store.operations import Operator
 from store.refused import Refused
+
+EVENT_FILTERS: Final = ("person", "app", "event", "operator")
+"""The filters, by the names that the console, the management interface and the commands have for them."""
 
 
 class EventFilters:

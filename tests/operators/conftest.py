@@ -75,7 +75,10 @@ class Desk:
             sent.setdefault("Content-Type", "application/json")
         response = await send(f"{self.url}{API}{path}", method, body=text, headers=sent, described=False)
         names = {name.lower(): value for name, value in response.headers.get_all()}
-        described().check(method, f"{API}{path}".partition("?")[0], response.code, names, response.body)
+        place, _, query = f"{API}{path}".partition("?")
+        described().check(method, place, response.code, names, response.body)
+        if response.code < 400:
+            described().check_query(method, place, query)
         return response
 
     async def get(self, path: str, role: OperatorRole = "admin") -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
+from urllib.parse import urlencode
 
 import pytest
 from tornado.httpclient import HTTPResponse
@@ -13,6 +16,7 @@ from handlers.ops.operations import Operations
 from runtime.arguments import load
 from settings.in_force import in_force
 from store.accounts.audit import security_reading
+from store.accounts.audit.security_log import Origin
 from store.app_log import Cause
 from store.webhooks.deliveries import WebhookEvent, new_event_id
 from tests.operators.conftest import API, Desk, refused
@@ -177,6 +181,35 @@ async def test_the_trail_says_who_did_what_to_whom_and_from_where(desk: Desk) ->
     assert (await desk.get("/audit?follow=true"))["items"] == []
     refused(await desk.ask("GET", "/audit?follow=true&limit=5"), 400, "invalid_request")
     refused(await desk.ask("GET", f"/audit?cursor={page['nextCursor']}"), 400, "invalid_request")
+
+
+async def test_the_trail_is_filtered_by_who_acted(desk: Desk) -> None:
+    """By operator key, and by the address or the user id of a person with a role."""
+    made, _ = await desk.store.operator_keys.create("support", name="Helpdesk")
+    key = made.id
+    for number, by in enumerate((f"person {desk.ada}", f"key {key} Helpdesk", "", f"key {'0' * 16}")):
+        origin = Origin(actor="operator", by=by)
+        with patch.object(desk.store.security, "origin", lambda origin=origin: origin):
+            desk.store.security.note("exported_by_operator", person="f" * 32, detail=str(number))
+    await desk.store.security.flush()
+    for operator, acts in (
+        (EMAIL, ["0"]),
+        (desk.ada, ["0"]),
+        (key, ["1"]),
+        ("nobody@example.com", []),
+        ("", ["0", "1", "2", "3"]),
+    ):
+        query = urlencode({"event": "exported_by_operator", "operator": operator})
+        listed = (await desk.get(f"/audit?{query}"))["items"]
+        assert [one["detail"] for one in reversed(listed)] == acts, operator
+        came = (await desk.get(f"/audit?{query}&follow=true&since=1970-01-01"))["items"]
+        assert [one["detail"] for one in came] == acts, operator
+        lines = (await desk.ask("GET", f"/audit/export?{query}")).body.splitlines()
+        assert [json.loads(line)["detail"] for line in lines] == acts, operator
+    for path in ("/audit", "/audit/export"):
+        refused(await desk.ask("GET", f"{path}?operator=no@address@example.com"), 400, "invalid_request")
+    cursor = (await desk.get(f"/audit?operator={key}&follow=true"))["nextCursor"]
+    refused(await desk.ask("GET", f"/audit?operator={desk.ada}&follow=true&cursor={cursor}"), 400, "invalid_request")
 
 
 async def test_a_follower_learns_that_there_is_more_behind_an_answer_without_a_match(

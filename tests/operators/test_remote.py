@@ -214,6 +214,28 @@ def test_events_are_followed_from_elsewhere_until_a_signal(elsewhere: Elsewhere,
             assert one.stderr.read() == ""
 
 
+def test_events_are_filtered_by_who_acted_here_and_from_elsewhere(elsewhere: Elsewhere, tmp_path: Path) -> None:
+    support = elsewhere.key_file("support")
+    (key,) = (one["id"] for one in elsewhere.local("operator-key", "list")["keys"] if one["role"] == "support")
+    sub = elsewhere.there("user", "create", "--email", EVE, "--name", "Eve")["sub"]
+    elsewhere.there("user", "suspend", EVE, "--reason", "Unpaid", file=support)
+    elsewhere.local("user", "resume", EVE)
+    log, acts = ("audit", "--since", "1h", "--person", EVE), ["suspended_by_operator"]
+    # The server's events are in the log about a second later.
+    wait_until(lambda: "suspended_by_operator" in str(elsewhere.local(*log)))
+    remote = ("--server", elsewhere.url, "--key-file", str(elsewhere.file))
+    for run, server in ((elsewhere.local, ("--data-dir", str(elsewhere.server.data_dir))), (elsewhere.there, remote)):
+        for operator, done in ((key, acts), (sub, []), (EVE, [])):
+            assert [one["event"] for one in run(*log, "--operator", operator)["events"]] == done
+        for words in (("--operator", key, "export"), ("export", "--operator", key)):
+            file = tmp_path / "events.jsonl"
+            run("audit", *words, "--output", str(file))
+            assert [json.loads(line)["by"] for line in file.read_text().splitlines()] == [f"key {key}"], words
+            file.unlink()
+        with program(*server, "audit", "--follow", "--json", "--since", "1h", "--operator", key) as follower:
+            assert read_event(follower)["event"] == "suspended_by_operator"
+
+
 def test_a_follower_prints_an_event_that_comes_twice_once(capsys: pytest.CaptureFixture[str]) -> None:
     event = dict.fromkeys(COLUMNS, "") | {"id": "1", "event": "signed_in"}
 
@@ -225,7 +247,7 @@ def test_a_follower_prints_an_event_that_comes_twice_once(capsys: pytest.Capture
                 return {"items": [event], "nextCursor": None}
             return next(self.pages)
 
-    args = Namespace(events=[], person=None, app=None, since=None, limit=None, json=True)
+    args = Namespace(events=[], person=None, app=None, operator=None, since=None, limit=None, json=True)
     with pytest.raises(StopIteration):
         following.follow_events(Ending("http://localhost:1", "key"), args)
     assert [json.loads(line)["id"] for line in capsys.readouterr().out.splitlines()] == ["1", "2"]
@@ -260,7 +282,7 @@ def test_a_follower_asks_at_once_for_more_and_outlasts_a_server_that_is_away(
                 raise outcome
             return outcome
 
-    args = Namespace(events=[], person=None, app=None, since="1970-01-01", limit=None, json=True)
+    args = Namespace(events=[], person=None, app=None, operator=None, since="1970-01-01", limit=None, json=True)
     with pytest.raises(Refused, match="invalid_token"):
         following.follow_events(Failing("http://localhost:1", "key"), args)
     assert cursors == [None, "a", "b", "b", "b", "b", "b", "c"]

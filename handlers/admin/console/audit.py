@@ -18,6 +18,7 @@ from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_reading import LATEST, EventFilter
 from store.clock import wall
 from store.moments import at
+from store.operators.event_filter import EVENT_FILTERS
 from store.operators.trail_formats import ENDINGS, MEDIA_TYPES, exported
 from store.phrases import Phrase
 from store.refused import Refused
@@ -59,9 +60,7 @@ class AuditPage(ConsolePage):
     async def filter_of(self, chosen: dict[str, str]) -> tuple[EventFilter, int, int | None]:
         """The filter, and beginning and end in epoch ms. Raises Refused("invalid_request")."""
         with valid():
-            known = await self.store.event_filters.of(
-                *(chosen.get(name, "") for name in ("person", "app", "event", "operator"))
-            )
+            known = await self.store.event_filters.of(*(chosen.get(name, "") for name in EVENT_FILTERS))
             begin = moment_of(chosen["since"], Phrase("Since")) if "since" in chosen else 0
             end = moment_of(chosen["until"], Phrase("Until")) if "until" in chosen else None
         request = chosen.get("request")

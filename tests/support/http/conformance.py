@@ -6,6 +6,7 @@ import json
 import re
 from functools import lru_cache
 from typing import Any
+from urllib.parse import parse_qs
 
 from jsonschema_rs import Draft202012Validator
 
@@ -54,6 +55,15 @@ class Interface:
         assert kind in content, f"{place}: the type {kind!r} is not described"
         if kind == "application/json":
             self._validate(place, content[kind]["schema"], read(body))
+
+    def check_query(self, method: str, path: str, query: str) -> None:
+        """Raises AssertionError unless the query of a request that succeeded is described."""
+        described = (self.operation(method, path) or {}).get("parameters", [])
+        names = {one["name"]: one["required"] for one in described if one["in"] == "query"}
+        sent = set(parse_qs(query, keep_blank_values=True))
+        assert sent <= set(names), f"{method} {path}: parameters that are not described: {sent - set(names)}"
+        missing = {name for name, required in names.items() if required} - sent
+        assert not missing, f"{method} {path}: answered without {missing}, which are described as required"
 
     def _check_header(self, place: str, name: str, header: dict[str, Any], value: str | None) -> None:
         assert value is not None or not header["required"], f"{place}: {name} is missing"
