@@ -50,9 +50,10 @@ class Term(NamedTuple):
 
 
 class Glossary(NamedTuple):
-    """The rules of a language. `address`: how it addresses the reader; `never`: patterns of other forms of address;
-    `long`: English texts whose longer translations somebody looked at on their page; `same`: those whose translation
-    is the English text; `apart`: those whose translation differs from one of almost the same text on purpose."""
+    """The rules of a language. `address`: how it addresses the reader; `never`: patterns of other forms of address and
+    of wrong typography; `long`: English texts whose longer translations somebody looked at on their page; `same`: those
+    whose translation is the English text; `apart`: those whose translation differs from one of almost the same text on
+    purpose."""
 
     address: str
     never: tuple[re.Pattern[str], ...]
@@ -120,7 +121,7 @@ def _complaints(one: str, many: str, forms: Sequence[str], rules: Glossary) -> I
     for form in forms:
         for pattern in rules.never:
             if found := pattern.search(form):
-                yield f"{found[0]!r} is not how readers are addressed ({rules.address})"
+                yield f"{found[0]!r} must not be in a translation (form of address: {rules.address})"
         for term in rules.terms:
             if term.missing(one, form):
                 yield f"{term.english!r} is {term.says!r}: {form!r}"

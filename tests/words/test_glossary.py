@@ -43,7 +43,7 @@ def complaints(tmp_path: Path, rules: Glossary = RULES, *, texts: dict[Any, Any]
         ("Whatever app means here.", "Egal", None),
         ("Happy apples", "Frohe Äpfel", None),
         ("Please sign in", "Bitte melde dich an", "'sign in' is 'anmelden'"),
-        ("Please sign in", "Du musst dich anmelden", "'Du' is not how readers are addressed (Sie)"),
+        ("Please sign in", "Du musst dich anmelden", "'Du' must not be in a translation (form of address: Sie)"),
         ("Yes", "", "is not translated: write its msgstr and run `make words` again"),
         ("Yes", "Ja" * 9, "longer than 1.6 times"),
         ("Choose a language and zone", "Choose a language and zone", "its translation is the English text"),
