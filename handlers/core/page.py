@@ -14,6 +14,7 @@ from tornado.iostream import StreamClosedError
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.errors import CATALOGUE
 from handlers.core.params import MISSING
+from handlers.core.words.languages import Language
 from handlers.core.words.worded import ZONE_COOKIE, WordedPage
 from runtime.http.tornado_private import answer_fields, put_fields
 from store.accounts.signin.devices import Device
@@ -97,7 +98,8 @@ class PageHandler(WordedPage):
         loader for all servers."""
         template = self.site.templates.pages.load(template_name)
         words = self.speak_to(kwargs.get("signed_in"))
-        return template.generate(**{**self.get_template_namespace(), **words, **kwargs})
+        page = template.generate(**{**self.get_template_namespace(), **words, **kwargs})
+        return cast(Language, self.locale).closed_up(page)
 
     async def check_new_password(self, password: str, email: str, name: str) -> None:
         """Raises ValueError, with a reason for people, if this person may not set the password."""

@@ -21,6 +21,7 @@ BULLET = "- "
 LONGEST_LINE = 998  # octets (RFC 5321 4.5.3.1.6)
 # Without encoded words (RFC 2047): Python's `email` would decode them, with the line breaks that they may hide.
 _ADDRESS = re.compile(r"(?!.*=\?.*\?=)[^\s@,;:<>()\[\]\"\\]+@[^\s@,;<>()\"\\]+")
+_JAPANESE = re.compile("[\u3041-\u30ff\u4e00-\u9fff]")
 
 
 def _encoding(text: str) -> str:
@@ -37,8 +38,9 @@ def plain(text: str) -> str:
 
 
 def _broken(line: str) -> str:
-    """A line in lines of a mail. An address stays whole, and so does an item of a list."""
-    if len(line) <= WIDTH or line.startswith(BULLET):
+    """A line in lines of a mail. An address stays whole, and so does an item of a list. Japanese does, too: it has a
+    blank here and there, and mail programs know better where to break it."""
+    if len(line) <= WIDTH or line.startswith(BULLET) or _JAPANESE.search(line):
         return line
     return "\n".join(wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False))
 

@@ -172,6 +172,15 @@ def test_pages_break_no_short_part_off_a_word_or_a_number_and_mails_have_plain_h
     assert portuguese.html(tags).replace("\N{WORD JOINER}", "|").replace("\xa0", "~") == shown
 
 
+def test_a_line_in_japanese_ends_at_no_counter_or_particle_and_no_blank_is_between_its_sentences() -> None:
+    japanese = shipped().by_code["ja"]
+    said = japanese.html("%(count)s 件、3 日間、<bdi>%(app)s</bdi> の API を OAuth 認可", count=2, app="Diary")
+    assert said.replace("\xa0", "~") == "2~件、3~日間、<bdi>Diary</bdi>~の API~を OAuth 認可"
+    page = f"{japanese.html('終わりました。')}\n  {japanese.html('続けますか。')}<pre>古い。 新しい。</pre>"
+    assert japanese.closed_up(page.encode()).decode() == "終わりました。続けますか。<pre>古い。 新しい。</pre>"
+    assert japanese.plain("3 日間。") == "3 日間。"
+
+
 def test_nobody_is_several_in_portuguese() -> None:
     portuguese = shipped().by_code["pt"]
     assert [portuguese.plain_n("%(count)s person", "%(count)s people", count) for count in (0, 1, 2)] == [

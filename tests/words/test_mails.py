@@ -92,6 +92,11 @@ def test_a_line_of_a_mail_is_short_and_an_address_stays_whole(what: str) -> None
     assert not whole.startswith("\n")
 
 
+def test_mail_programs_break_the_lines_of_japanese() -> None:
+    line = "https://id.example のアカウントの新しいパスワードの依頼がありました。" * 3
+    assert plain(line) == line
+
+
 @pytest.fixture
 def box() -> Kept:
     return Kept()

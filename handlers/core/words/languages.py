@@ -26,7 +26,10 @@ FOLDER = Path(__file__).resolve().parent.parent.parent.parent / "templates" / "l
 DOMAIN = "latchkey"
 # A value in a text that is written the other way round could change the order of what is around it (UAX 9).
 _MARKUP = re.compile(r"(<code>.*?</code>|<[^>]*>|%\(\w+\)s)")
-_UNITS = re.compile(r"(?<=[0-9s]) (?=[KMG](?:iB|io|B|o)\b)")
+_JOINER = "\N{WORD JOINER}"
+_SEAM = 2 * _JOINER
+"""After a sentence of ours that no blank follows. A template has blanks between two messages."""
+_SEAMS = re.compile(rf"{_SEAM}\s*".encode())
 _ISOLATED = "\N{FIRST STRONG ISOLATE}%s\N{POP DIRECTIONAL ISOLATE}"
 
 
@@ -42,6 +45,8 @@ class Language(GettextLocale):
         self.row, self.tag, self.name, self.rtl = row, row.tag, row.name, row.rtl
         self._hyphens = re.compile(row.hyphens) if row.hyphens else None
         self._soft = re.compile(row.soft) if row.soft else None
+        self._blanks = re.compile(row.blanks)
+        self._stopped = re.compile(rf"{row.stop}[^\w\s<>]*\Z") if row.stop else None
         self._unbroken = cache(self._without_breaks)
 
     @property
@@ -90,14 +95,21 @@ class Language(GettextLocale):
     def _without_breaks(self, text: str) -> str:
         """The text of a message for a page: no line ends between a number and its unit, or at a short part of a word.
         A non-breaking hyphen would be another character, which nobody types to search a page."""
-        text = _UNITS.sub("\N{NO-BREAK SPACE}", text)
+        text = self._blanks.sub("\N{NO-BREAK SPACE}", text)
+        if self._stopped and self._stopped.search(text):
+            text += _SEAM
         if self._hyphens is None:
             return text
         parts = _MARKUP.split(text)
-        parts[::2] = [self._hyphens.sub("-\N{WORD JOINER}", part) for part in parts[::2]]
+        parts[::2] = [self._hyphens.sub(f"-{_JOINER}", part) for part in parts[::2]]
         if self._soft:
             parts[::2] = [self._soft.sub("\N{SOFT HYPHEN}", part) for part in parts[::2]]
         return "".join(parts)
+
+    def closed_up(self, page: bytes) -> bytes:
+        """A page without the blanks that its template has between two sentences, in a language that writes none.
+        What people wrote stays as it is."""
+        return _SEAMS.sub(b"", page) if self._stopped else page
 
     def _plain(self, value: Any) -> str:
         if isinstance(value, str):

@@ -13,8 +13,9 @@ from babel import Locale
 class LanguageRow(NamedTuple):
     """A language. `code`: the name of its folder; `tag`: its language tag (RFC 5646) in pages; `name`: what its readers
     call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. `hyphens` is a pattern of those
-    at which no line of a page ends, `soft` of the places where a line may part a long word; `plural`: the rule of
-    plurals, where it is not CLDR's."""
+    at which no line of a page ends, `soft` of the places where a line may part a long word, `blanks` of blanks at which
+    no line ends; `plural`: the rule of plurals, where it is not CLDR's; `stop`: a full stop with room of its own, which
+    no blank follows."""
 
     code: str
     tag: str
@@ -24,6 +25,8 @@ class LanguageRow(NamedTuple):
     hyphens: str = ""
     soft: str = ""
     plural: str = ""
+    blanks: str = r"(?<=[0-9s]) (?=[KMG](?:iB|io|B|o)\b)"
+    stop: str = ""
 
     @property
     def rtl(self) -> bool:
@@ -46,6 +49,7 @@ LANGUAGES = (
         # CLDR counts 0 as one; people write "0 pessoas".
         plural="nplurals=2; plural=(n != 1);",
     ),
-    LanguageRow("ja", "ja", "日本語", "ja", "ja"),
+    # Between a number and its counter, and before a particle.
+    LanguageRow("ja", "ja", "日本語", "ja", "ja", blanks=r"(?<=[0-9s]) (?=\w)|(?<=[A-Za-z>]) (?=[ぁ-ん])", stop="。"),
 )
 """English first: it is for those who ask for none of these."""
