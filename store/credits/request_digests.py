@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from contextlib import suppress
 from typing import Final
 
-from store.crypto.keyring import KeyRingError, Keys, SecretKey
+from store.crypto.keyring import Keys, SecretKey
 
 _PURPOSE: Final = b"latchkey AI request"
 
@@ -34,8 +33,7 @@ class RequestDigests:
 
     def renewed(self, user: str, client: str, bare: str) -> str:
         """As `known`, with the keys that a changed key file has now: another process may have read it earlier."""
-        with suppress(KeyRingError):  # `watch_over` logs it
-            self._keys.reload()
+        self._keys.renew()
         return self.known(user, client, bare)
 
 

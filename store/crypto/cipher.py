@@ -36,7 +36,7 @@ class Cipher:
         """The decrypted document. Raises StoreError if it was damaged or moved, KeyMissing without its key."""
         if len(sealed) < OVERHEAD_BYTES:
             raise StoreError("a document does not open: it was damaged")
-        key = self._keys.ring.by_id(sealed[0])
+        key = self._keys.find(sealed[0])
         if key is None:
             raise KeyMissing("a document", sealed[0])
         nonce, body = sealed[1 : 1 + NONCE_BYTES], sealed[1 + NONCE_BYTES :]

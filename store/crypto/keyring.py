@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -145,6 +145,7 @@ class KeyFile:
         """Read the file. Raises KeyRingError if it is missing, readable by others, or not a key ring."""
         self.path = path
         self.ring, self._signature = _read(path)
+        self._unusable: _Signature | None = None
 
     @classmethod
     def open_or_create(cls, path: Path | str) -> KeyFile:
@@ -178,10 +179,24 @@ class KeyFile:
 
     def changed(self) -> bool:
         """Whether the file has changed since it was last read. A file that cannot be accessed counts as unchanged."""
+        return self._present() != self._signature
+
+    def renew(self) -> None:
+        """Read a changed file again. If the file cannot be used, keeps the present ring, and reads the file only after
+        its next change."""
+        present = self._present()
+        if present in (self._signature, self._unusable):
+            return
         try:
-            return _signature(os.stat(self.path)) != self._signature
+            self.reload()
+        except KeyRingError:  # `watch_over` logs it
+            self._unusable = present
+
+    def _present(self) -> _Signature:
+        try:
+            return _signature(os.stat(self.path))
         except OSError:
-            return False
+            return self._signature
 
     def reload(self) -> None:
         """Read the file again. If the file cannot be used, keeps the present ring and raises KeyRingError."""
@@ -214,9 +229,35 @@ class Keys:
             return False
         if self._file.changed():
             self._file.reload()
-        if self._file.ring == self._ring:
+        return self._take(self._file)
+
+    def renew(self) -> None:
+        """Look for newer keys before a value that fits none of the present ones is refused: another process may have
+        read a changed key file earlier. Without a change this costs one `stat`, whatever is sent."""
+        if self._file is not None:
+            self._file.renew()
+            self._take(self._file)
+
+    def find(self, key_id: int) -> SecretKey | None:
+        """Return the key of that id, or None. Looks for newer keys before it returns None."""
+        key = self._ring.by_id(key_id)
+        if key is None:
+            self.renew()
+            key = self._ring.by_id(key_id)
+        return key
+
+    def rings(self) -> Iterator[KeyRing]:
+        """Yield the present ring, and then a newer one if there is one: for comparing what names no key."""
+        ring = self._ring
+        yield ring
+        self.renew()
+        if self._ring is not ring:
+            yield self._ring
+
+    def _take(self, file: KeyFile) -> bool:
+        if file.ring == self._ring:
             return False
-        self._ring = self._file.ring
+        self._ring = file.ring
         return True
 
 

@@ -134,7 +134,10 @@ class Sealer:
         key_id = sealed[0]
         cipher = self._ciphers.get(key_id)
         if cipher is None:
-            return None
+            if self._keys.find(key_id) is None:
+                return None
+            self._load()
+            cipher = self._ciphers[key_id]
         try:
             payload = cipher.decrypt(sealed[1:], kind.associated_data[key_id])
         except InvalidTag:

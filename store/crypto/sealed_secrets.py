@@ -31,7 +31,7 @@ class SealedSecrets:
         """The decrypted secret. Raises StoreError if it was damaged or moved, KeyMissing without its key."""
         if len(sealed) <= 1 + _NONCE_BYTES:
             raise StoreError(f"{self._what} does not open: it was damaged")
-        key = self._keys.ring.by_id(sealed[0])
+        key = self._keys.find(sealed[0])
         if key is None:
             raise KeyMissing(self._what, sealed[0])
         nonce, body = sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]

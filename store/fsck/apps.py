@@ -260,7 +260,7 @@ async def judge_keyring(context: FsckContext, at: ParsedKey, key: str, look: Loo
     ]
     known = {int(name[6:]): value for name, value in row.items() if re.fullmatch(r"check:[0-9]+", name)}
     for key_id, value in known.items():
-        configured = context.ring.ring.by_id(key_id)
+        configured = context.ring.find(key_id)
         if configured is None and _is_needed(row, key_id, look.now):
             what = f"key {key_id} is not configured: nothing sealed with it can be opened"
             wrong.append(found("keyring-missing", key, what))

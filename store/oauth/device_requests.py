@@ -105,7 +105,7 @@ class DeviceRequests:
         """Keeps a checked request. `device`: where it comes from. Raises StoreUnavailable."""
         for _ in range(DRAWS):
             code = "".join(secrets.choice(LETTERS) for _ in range(LENGTH))
-            one = _id_of(self._names(code)[0])
+            one = _id_of(self._names(self._keys.ring, code)[0])
             reply = await self._scripts.run(
                 "begin_device_request",
                 {"device": device_key(one)},
@@ -125,11 +125,12 @@ class DeviceRequests:
         """The request with this user code, which a person typed at this address. Wrong codes count (RFC 8628 5.1).
         Raises Refused("invalid_grant") if there is none, Refused("rate_limited")."""
         taken = await self._limits.device_code(user, address)
-        for name in self._names(code):
-            reply = await self._find(keys.device_request(name))
-            if reply.word == "ok":
-                await self._limits.give_back(taken)
-                return _request_of(reply)
+        for ring in self._keys.rings():
+            for name in self._names(ring, code):
+                reply = await self._find(keys.device_request(name))
+                if reply.word == "ok":
+                    await self._limits.give_back(taken)
+                    return _request_of(reply)
         raise gone()
 
     async def read(self, one: str) -> DeviceRequest:
@@ -141,7 +142,8 @@ class DeviceRequests:
 
     def has_code(self, one: str, code: str) -> bool:
         """Whether this is the user code of the request with this id. No I/O."""
-        return any(hmac.compare_digest(name, _name_in(one)) for name in self._names(code))
+        names = (name for ring in self._keys.rings() for name in self._names(ring, code))
+        return any(hmac.compare_digest(name, _name_in(one)) for name in names)
 
     @asynccontextmanager
     async def claimed(self, one: str) -> AsyncIterator[Claim]:
@@ -238,9 +240,8 @@ class DeviceRequests:
     async def _find(self, key: str, one: str = "") -> Reply:
         return await self._scripts.run("find_device_request", {"device": key}, id=one)
 
-    def _names(self, code: str) -> list[str]:
-        """The names that a row with this user code may have: under the present key first, then under older ones."""
-        ring = self._keys.ring
+    def _names(self, ring: KeyRing, code: str) -> list[str]:
+        """The names that a row with this user code may have: under the present key first, then under the others."""
         if self._digesters is None or self._digesters[0] is not ring:
             found = [ring.front, *(key for key in ring.keys if key is not ring.front)]
             self._digesters = ring, [key.derive(b"user-code", 32) for key in found]

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from store.accounts.planned_deletions import NONE_PLANNED, check_wait
+from store.crypto.fingerprints import Fingerprints
 from store.errors import StoreError
 from store.names import is_user_id
 from store.operations import GIVE_REASON, Person, Suspension, suspended_until
@@ -80,8 +81,8 @@ class BulkPlan(NamedTuple):
 
 
 class BulkActs:
-    """Acts on up to 1,000 people. Each person is checked and noted as by an act on them alone. `fingerprints`: as of
-    OperatorReplies. Every method raises Refused, StoreUnavailable."""
+    """Acts on up to 1,000 people. Each person is checked and noted as by an act on them alone. Every
+    method raises Refused, StoreUnavailable."""
 
     def __init__(
         self,
@@ -90,7 +91,7 @@ class BulkActs:
         pages: PeoplePages,
         operator_keys: OperatorKeys,
         holders: RoleHolders,
-        fingerprints: Callable[[str], list[str]],
+        fingerprints: Fingerprints,
     ) -> None:
         self._fingerprints = fingerprints
         self._keys = operator_keys
@@ -136,14 +137,14 @@ class BulkActs:
                 wanted, found = ({*map(str, people)} for people in (wanted, found))
             same = wanted == found
             if name == "query" and wanted:  # the release before kept the query itself
-                same = same or found in self._fingerprints(f"query {wanted}")
+                same = same or self._fingerprints.fits(found, f"query {wanted}")
             if wanted not in (None, "", set()) and not same:
                 raise Refused("invalid_request", f"The token is of another dry run ({SENT.get(name, name)} differs).")
 
     def _kept(self, query: str) -> str:
         """A query in a job: only its fingerprint, because it may be the address of somebody who is deleted within the
         day."""
-        return query and self._fingerprints(f"query {query}")[0]
+        return query and self._fingerprints.of(f"query {query}")
 
     async def begin(self, actor: OperatorActor, token: str) -> BegunJob | None:
         """The planned act, to be given to `run`; None if it was begun before. Raises Refused("not_found") for another

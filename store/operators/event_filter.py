@@ -27,22 +27,23 @@ class EventFilters:
         events, events of these names, a comma between two, and what an operator did (user id or address of a person,
         id of an operator key); empty for any. Raises ValueError, StoreUnavailable."""
         names = {name.strip() for name in event.split(",")}
-        user, typed = await self._of_person(person) if person else ("", frozenset[str]())
-        by = f"person {(await self._of_person(operator))[0]}" if "@" in operator else operator
+        user = await self._user(person) if person else ""
+        address = "" if not person or is_user_id(person) else normalise_email(person)
+        typed = self._security.fingerprints.test(address) if address else None
+        by = f"person {await self._user(operator)}" if "@" in operator else operator
 
         def wanted(one: AuditEvent) -> bool:
-            theirs = not person or (user != "" and one.person == user) or one.typed in typed
+            theirs = not person or (user != "" and one.person == user) or bool(typed and one.typed and typed(one.typed))
             did = not by or by in (one.by, *one.by.split(" ")[1:2])
             return theirs and did and app in ("", one.client) and (not event or one.event in names)
 
         return wanted
 
-    async def _of_person(self, who: str) -> tuple[str, frozenset[str]]:
+    async def _user(self, who: str) -> str:
+        """The user id of a person; empty for an address without an account."""
         if is_user_id(who):
-            return who, frozenset()
-        email = normalise_email(who)
-        typed = frozenset(self._security.fingerprints(email))
+            return who
         try:
-            return (await self._operator.find(email, 0)).user, typed
+            return (await self._operator.find(normalise_email(who), 0)).user
         except Refused:
-            return "", typed
+            return ""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from typing import NamedTuple
 
 from redis.asyncio import Redis
 
 from store import keys
+from store.crypto.fingerprints import Fingerprints
 from store.crypto.seal import fingerprint
 from store.engine.scripts import Scripts
 from store.errors import wrapped
@@ -39,10 +39,10 @@ class ClaimedWrite(NamedTuple):
 
 class OperatorReplies:
     """Claims keys, and keeps replies for a day. A write whose outcome is unknown stays claimed: nothing is done twice.
-    `fingerprints`: of a text under each secret key, the one in use first; nobody can test a guess at a request, which
-    may have a password, against them. Every method raises StoreUnavailable."""
+    Nobody without the secret keys can test a guess at a request, which may have a password. Every method raises
+    StoreUnavailable."""
 
-    def __init__(self, client: Redis, scripts: Scripts, fingerprints: Callable[[str], list[str]]) -> None:
+    def __init__(self, client: Redis, scripts: Scripts, fingerprints: Fingerprints) -> None:
         self._client = client
         self._scripts = scripts
         self._fingerprints = fingerprints
@@ -54,8 +54,8 @@ class OperatorReplies:
         if not 1 <= len(key) <= MOST_KEY or not key.isprintable():
             raise Refused("invalid_request", f"An idempotency key is 1 to {MOST_KEY} printable characters.")
         digest = hashlib.sha256(request).hexdigest()
-        mine = self._fingerprints(f"operator's write {digest}")
-        claimed = ClaimedWrite(fingerprint(f"{actor.kind} {actor.id} {key}"), mine[0])
+        told = f"operator's write {digest}"
+        claimed = ClaimedWrite(fingerprint(f"{actor.kind} {actor.id} {key}"), self._fingerprints.of(told))
         name = keys.operator_reply(claimed.name)
         reply = await self._scripts.run(
             "claim_operator_reply",
@@ -66,7 +66,8 @@ class OperatorReplies:
         if reply.word == "ok":
             return claimed
         kept, status, body = reply.raw("value").split(b" ", 2)
-        if kept.decode() not in (*mine, digest[:32]):  # the release before kept the bare digest
+        same = self._fingerprints.fits(kept.decode(), told)
+        if not same and kept.decode() != digest[:32]:  # the release before kept the bare digest
             raise Refused("idempotency_mismatch", "This key was used with another request.")
         if int(status) == _IN_PROGRESS:
             raise Refused("idempotency_in_progress")

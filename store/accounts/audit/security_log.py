@@ -8,10 +8,7 @@ of a script that records it is in a note of that script (`store/accounts/audit/r
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
-import hashlib
-import hmac
 import logging
 import secrets
 import time
@@ -26,7 +23,8 @@ from store.accounts.audit.logged_event import AuditEvent, clean
 from store.accounts.audit.noted import NotedEvent
 from store.accounts.audit.sign_in_failures import sign_in_failure
 from store.accounts.audit.trail import TrailWriter
-from store.crypto.keyring import Keys, SecretKey
+from store.crypto.fingerprints import Fingerprints
+from store.crypto.keyring import Keys
 from store.engine.background import background, working
 from store.engine.scripts import Reply, Scripts, Value
 from store.engine.security_outcomes import OUTCOMES, WORDS
@@ -47,7 +45,6 @@ QUEUED: Final[dict[EventStream, int]] = {"strangers": 2_000, "people": 1_500, "s
 """Events of each stream that may wait in a process; later ones are lost, and counted."""
 _WINDOWS: Final = {"guesses": FACTOR.name}
 """Limits other than windows, by the kind of their key."""
-_PURPOSE: Final = b"latchkey security log"
 
 
 class Origin(NamedTuple):
@@ -82,7 +79,8 @@ class SecurityLog:
     to the store; only the process's log has them."""
 
     def __init__(self, scripts: Scripts, secret_keys: Keys) -> None:
-        self._keys = secret_keys
+        self.fingerprints = Fingerprints(secret_keys)
+        """Of addresses that people typed, and of other texts that records must not show."""
         self.trail = TrailWriter(scripts)
         self._queue: deque[_Waiting] = deque()
         self._queued: Counter[EventStream] = Counter()
@@ -146,7 +144,7 @@ class SecurityLog:
         origin = self.origin()
         declared = EVENTS.get(name) or Declared(name, name)
         # Also made for a known person: the timing must reveal nothing.
-        fingerprint = _fingerprint(self._keys.ring.front, typed) if typed else ""
+        fingerprint = self.fingerprints.of(typed) if typed else ""
         event = AuditEvent(
             declared.name,
             declared.result,
@@ -170,11 +168,6 @@ class SecurityLog:
             self.watch_failure(reason)
         for one in self._gather(event, declared, origin.network or event.address):
             self._take(one, time.monotonic())
-
-    def fingerprints(self, typed: str) -> list[str]:
-        """The fingerprints of a typed address, under each secret key, the one in use first. Nobody without the keys can
-        test a guess against them, because people type passwords into that field."""
-        return [_fingerprint(key, typed) for key in self._keys.ring.keys]
 
     async def flush(self) -> None:
         """Sends the queue. Raises StoreUnavailable, StoreError; unsent events stay in the queue, in order."""
@@ -318,8 +311,3 @@ class SecurityLog:
     def _next_id(self) -> str:
         self._number += 1
         return f"{self.writer}{self._number:x}"
-
-
-def _fingerprint(key: SecretKey, typed: str) -> str:
-    digest = hmac.digest(key.derive(_PURPOSE, 32), typed.encode("utf-8", "surrogatepass"), hashlib.sha256)
-    return base64.urlsafe_b64encode(digest[:12]).decode()
