@@ -167,15 +167,15 @@ def test_pages_break_no_short_part_off_a_word_or_a_number_and_mails_have_plain_h
     said = german.html("E-mail address")
     assert said == "E-\N{WORD JOINER}Mail-Adresse"
     assert german.plain("E-mail address") == "E-Mail-Adresse"
-    tags = 'o <a href="a-o">e-mail</a> <code>a-o</code> %(x)s usá-lo, auto-o-x, MiB 5 MiB, 5 Minuten'
-    shown = 'o <a href="a-o">e-|mail</a> <code>a-o</code> %(x)s usá-|lo, auto-|o-x, MiB 5~MiB, 5 Minuten'
+    tags = 'o <a href="a-o">e-mail</a> <code>a-o</code> %(x)s usá-lo, auto-o-x, MiB 5 MiB, 5 Minuten, RFC 9207'
+    shown = 'o <a href="a-o">e-|mail</a> <code>a-o</code> %(x)s usá-|lo, auto-|o-x, MiB 5~MiB, 5 Minuten, RFC~9207'
     assert portuguese.html(tags).replace("\N{WORD JOINER}", "|").replace("\xa0", "~") == shown
 
 
 def test_a_line_in_japanese_ends_at_no_counter_or_particle_and_no_blank_is_between_its_sentences() -> None:
     japanese = shipped().by_code["ja"]
-    said = japanese.html("%(count)s 件、3 日間、<bdi>%(app)s</bdi> の API を OAuth 認可", count=2, app="Diary")
-    assert said.replace("\xa0", "~") == "2~件、3~日間、<bdi>Diary</bdi>~の API~を OAuth 認可"
+    said = japanese.html("%(count)s 件、3 日間、<bdi>%(app)s</bdi> の API を OAuth 2 認可", count=2, app="Diary")
+    assert said.replace("\xa0", "~") == "2~件、3~日間、<bdi>Diary</bdi>~の API~を OAuth~2~認可"
     page = f"{japanese.html('終わりました。')}\n  {japanese.html('続けますか。')}<pre>古い。 新しい。</pre>"
     assert japanese.closed_up(page.encode()).decode() == "終わりました。続けますか。<pre>古い。 新しい。</pre>"
     assert japanese.plain("3 日間。") == "3 日間。"

@@ -25,7 +25,7 @@ class LanguageRow(NamedTuple):
     hyphens: str = ""
     soft: str = ""
     plural: str = ""
-    blanks: str = r"(?<=[0-9s]) (?=[KMG](?:iB|io|B|o)\b)"
+    blanks: str = r"(?<=[0-9s]) (?=[KMG](?:iB|io|B|o)\b)|(?<=RFC) (?=\d)"
     stop: str = ""
 
     @property
@@ -49,7 +49,9 @@ LANGUAGES = (
         # CLDR counts 0 as one; people write "0 pessoas".
         plural="nplurals=2; plural=(n != 1);",
     ),
-    # Between a number and its counter, and before a particle.
-    LanguageRow("ja", "ja", "日本語", "ja", "ja", blanks=r"(?<=[0-9s]) (?=\w)|(?<=[A-Za-z>]) (?=[ぁ-ん])", stop="。"),
+    # Between a number and its counter, or a name and its number, and before a particle.
+    LanguageRow(
+        "ja", "ja", "日本語", "ja", "ja", blanks=r"(?<=[0-9s]) (?=\w)|(?<=[A-Za-z>]) (?=[0-9ぁ-ん])", stop="。"
+    ),
 )
 """English first: it is for those who ask for none of these."""
