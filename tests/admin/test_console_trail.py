@@ -50,7 +50,7 @@ async def test_events_are_filtered_and_exported(console: Console) -> None:
         assert (await auditor.browser.get(f"/admin/audit?{wrong}")).code == 400
     for page in ("audit", "credits"):
         answer = await auditor.browser.get(f"/admin/{page}?since=yesterday", **{"Accept-Language": "de"})
-        assert "Seit muss ein Datum" in shown(answer.body.decode()), page
+        assert "„Seit“ muss ein Datum" in shown(answer.body.decode()), page
 
 
 async def test_events_are_downloaded_in_the_forms_of_other_programs(console: Console) -> None:

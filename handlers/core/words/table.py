@@ -39,7 +39,13 @@ ENGLISH = LanguageRow("en", "en", "English", "en_GB", "en_US")
 LANGUAGES = (
     ENGLISH,
     LanguageRow(
-        "de", "de", "Deutsch", "de", "de", r"(?<=\bE)-(?=Mail)|-(?=(?:Apps?|ID)\b)", "(?<=Wiederherstellungs)(?=code)"
+        "de",
+        "de",
+        "Deutsch",
+        "de",
+        "de",
+        r"(?<=\bE)-(?=Mail)|(?<=\bKI)-|(?<=\bJSON)-|-(?=(?:Apps?|ID)\b)",
+        "(?<=Wiederherstellungs)(?=code)",
     ),
     LanguageRow("fr", "fr", "Français", "fr", "fr", r"(?<=\b[eE])-(?=mail)"),
     LanguageRow("es", "es", "Español", "es", "es"),
