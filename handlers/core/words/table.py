@@ -45,7 +45,7 @@ LANGUAGES = (
         "de",
         "de",
         r"(?<=\bE)-(?=Mail)|(?<=\bKI)-|(?<=\bJSON)-|-(?=(?:Apps?|ID)\b)",
-        "(?<=Wiederherstellungs)(?=code)",
+        "(?<=Wiederherstellungs)(?=code)|(?<=Sicherheits)(?=protokoll)|(?<=Authenti)(?=cator)",
     ),
     LanguageRow("fr", "fr", "Français", "fr", "fr", r"(?<=\b[eE])-(?=mail)"),
     LanguageRow("es", "es", "Español", "es", "es"),
