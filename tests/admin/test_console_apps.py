@@ -118,7 +118,7 @@ async def test_a_secret_of_an_api_is_replaced_and_shown_once(console: Console) -
     answer = await admin.send(f"{page}/secret")
     assert answer.code == 200
     assert answer.headers["Cache-Control"] == "no-store"
-    new = re.search(r"<pre[^>]*>([^<]+)</pre>", answer.body.decode())
+    new = re.search(r"<pre[^>]* data-copy=[^>]*>([^<]+)</pre>", answer.body.decode())
     assert new
     present = await console.store.apis.fresh(made.client_id)
     assert present
