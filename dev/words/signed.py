@@ -15,7 +15,7 @@ from io import BytesIO
 from babel.messages import Catalog
 
 from dev.words.catalogue import forms_of, mo_of, po_path, read, texts_of
-from handlers.core.words.languages import Language, Languages
+from handlers.core.words.languages import Language, Languages, together
 from handlers.core.words.table import LanguageRow
 
 _TAGS = 0xE0000
@@ -71,7 +71,7 @@ class Signed:
         for number, message in enumerate(one for one in catalogue if one.id):
             one, many = texts_of(message)
             self._english[str(number)] = (one, many or one)
-            new = tuple(signed(number, form) for form in forms_of(message))
+            new = tuple(signed(number, together(form)) for form in forms_of(message))
             message.string = new if many else new[0]
         self.languages = Languages([Language(row, _loaded(catalogue))])
 

@@ -115,7 +115,7 @@ async def test_memory_does_not_grow_with_the_number_of_documents(service: Servic
 async def test_the_deletion_page_lists_what_is_deleted(service: Service) -> None:
     browser = await settled(service)
     page = (await browser.get(DELETE)).body.decode()
-    for words in ("1 connected app", "3 documents", "$5.00", EMAIL, DOWNLOAD):
+    for words in ("1\u00a0connected app", "3\u00a0documents", "$5.00", EMAIL, DOWNLOAD):
         assert words in page
     other = await service.add_person("new@example.com")
     assert other

@@ -99,7 +99,7 @@ async def test_the_apps_report_the_persons_page_and_the_file_count_the_searches(
             [item] = json_of(await spender.get(f"/credits/usage?group={group}"))["items"]
             assert item["webSearches"] == searches
         page = (await browser.get("/account/credits/usage")).body.decode()
-        assert ("web search" in page, page.count("2 web searches")) == (shown, 3 * shown)
+        assert ("web search" in page, page.count("2\u00a0web searches")) == (shown, 3 * shown)
         header, row = (await browser.get("/account/credits/usage.csv")).body.decode().split("\r\n")[:2]
         assert (header.split(",")[-1], row.split(",")[-1]) == ("web_searches", str(searches))
 

@@ -309,7 +309,7 @@ def test_disconnecting_asks_for_confirmation_and_explains_it() -> None:
     details = next(parent for parent in form.parents if parent.tag == "details")
     assert "open" not in details.attributes
     assert "loses access immediately" in details.text
-    assert "30 days" in details.text
+    assert "30\u00a0days" in details.text
 
 
 @every_page

@@ -187,7 +187,7 @@ async def test_a_person_sees_usage_on_a_page_and_as_a_file(service: Service, ups
     spender = await HttpSpender.make(service)
     assert (await spender.ask()).code == 200
     text = (await browser.get("/account/credits/usage?days=7")).body.decode()
-    for words in (MODEL, "25 tokens in, 31 out", "1 AI call", "By app", "/account/credits/usage.csv?days=7"):
+    for words in (MODEL, "25\u00a0tokens in, 31 out", "1\u00a0AI call", "By app", "/account/credits/usage.csv?days=7"):
         assert words in text
     answer = await browser.get("/account/credits/usage.csv?days=7")
     rows = list(csv.DictReader(io.StringIO(answer.body.decode())))

@@ -51,12 +51,12 @@ def unzipped(download: HTTPResponse) -> dict[str, bytes]:
 async def test_pages_lead_from_the_apps_to_a_document(service: Service) -> None:
     browser = await with_documents(service)
     apps = await browser.get("/account/apps")
-    assert b"3 documents" in apps.body
+    assert "3\u00a0documents" in apps.body.decode()
     assert {DATA, EXPORT} <= set(links(apps))
     listing = await browser.get(DATA)
     assert listing.code == 200
-    for words in (b"Web App", b"3 documents", "8\u00a0bytes".encode(), b">notes<", b">settings<", b"user:1@x~y"):
-        assert words in listing.body
+    for words in ("Web App", "3\u00a0documents", "8\u00a0bytes", ">notes<", ">settings<", "user:1@x~y"):
+        assert words in listing.body.decode()
     shown = next(link for link in links(listing) if link.endswith("/notes/a"))
     page = (await browser.get(shown)).body.decode()
     assert "&quot;first&quot;: 1.50,\n  &quot;html&quot;: &quot;&lt;script&gt;alert(1)&lt;/script&gt;&quot;" in page

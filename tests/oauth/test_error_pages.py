@@ -140,7 +140,7 @@ async def test_a_full_window_says_when_to_come_back(service: Service) -> None:
     refused = await browser.submit(page, "/signin", email=EMAIL, password=PASSWORD)
     assert refused.code == 429
     seconds = int(refused.headers["Retry-After"])
-    assert f"Try again in {seconds} second" in refused.body.decode()
+    assert f"Try again in {seconds}\u00a0second" in refused.body.decode()
 
 
 async def test_long_waits_are_given_in_minutes(service: Service) -> None:
@@ -150,4 +150,4 @@ async def test_long_waits_are_given_in_minutes(service: Service) -> None:
         assert (await browser.submit(page, "/forgot", email=EMAIL)).code == 200
     refused = await browser.submit(page, "/forgot", email=EMAIL)
     minutes = -(-int(refused.headers["Retry-After"]) // 60)
-    assert f"Try again in {minutes} minutes" in refused.body.decode()
+    assert f"Try again in {minutes}\u00a0minutes" in refused.body.decode()

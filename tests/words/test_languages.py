@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,15 +10,21 @@ from time import perf_counter
 
 import pytest
 
+from dev.words import catalogue
 from dev.words.pseudo import BACKWARDS, LONGER, backwards, languages, longer
 from handlers.core.words.choosing import LONGEST, MOST, accepted, listed, ui_locales
-from handlers.core.words.languages import FOLDER, BadCatalogue, Language, Languages, load, read, shipped
+from handlers.core.words.languages import FOLDER, BadCatalogue, Language, Languages, load, read, shipped, together
 from handlers.core.words.table import ENGLISH, LANGUAGES, LanguageRow
 from handlers.core.words.wording import Wording
 from store.phrases import Phrase, plural
 from tests.support.lists.offenders import each
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+COUNTED = re.compile(
+    r"%\((\w+)\)s(?:</\w+>)? "
+    r"(?:days?|hours?|minutes?|seconds?|ms|s|[KMG]iB|bytes?|apps?|calls?|people|characters|events|parts)\b"
+)
+"""A placeholder before a unit."""
 
 
 @pytest.fixture(scope="module")
@@ -167,9 +174,27 @@ def test_pages_break_no_short_part_off_a_word_or_a_number_and_mails_have_plain_h
     said = german.html("E-mail address")
     assert said == "E-\N{WORD JOINER}Mail-Adresse"
     assert german.plain("E-mail address") == "E-Mail-Adresse"
-    tags = 'o <a href="a-o">e-mail</a> <code>a-o</code> %(x)s usá-lo, auto-o-x, MiB 5 MiB, 5 Minuten, RFC 9207'
-    shown = 'o <a href="a-o">e-|mail</a> <code>a-o</code> %(x)s usá-|lo, auto-|o-x, MiB 5~MiB, 5 Minuten, RFC~9207'
+    tags = (
+        'o <a href="a-o 5 b">e-mail</a> <code>a-o 5 b</code> usá-lo, auto-o-x, MiB 5 MiB, <b>%(days)s</b> dias, RFC 9'
+    )
+    shown = tags.replace("e-m", "e-|m").replace("á-", "á-|").replace("auto-", "auto-|")
+    shown = shown.replace("5 M", "5~M").replace("</b> d", "</b>~d").replace("RFC ", "RFC~")
     assert portuguese.html(tags).replace("\N{WORD JOINER}", "|").replace("\xa0", "~") == shown
+    assert german.plain_n("%(count)s day", "%(count)s days", 30) == "30 Tage"
+
+
+@each("row", LANGUAGES)
+def test_a_number_stays_in_one_line_with_its_unit(row: LanguageRow) -> None:
+    """In every message that has a placeholder before a unit, whatever the placeholder's name."""
+    loose: list[str] = []
+    tried = 0
+    for message in catalogue.read(catalogue.po_path(row)):
+        for name in set(COUNTED.findall(" ".join(catalogue.texts_of(message)))):
+            said = [one for one in catalogue.forms_of(message) if one] or catalogue.texts_of(message)
+            found = [one for one in said if re.search(rf"%\({name}\)s(</\w+>)? \w{{1,12}}(?![\w-])", together(one))]
+            loose, tried = loose + found, tried + 1
+    assert tried > 50
+    assert not loose
 
 
 def test_a_line_in_japanese_ends_at_no_counter_or_particle_and_no_blank_is_between_its_sentences() -> None:

@@ -30,7 +30,18 @@ _JOINER = "\N{WORD JOINER}"
 _SEAM = 2 * _JOINER
 """After a sentence of ours that no blank follows. A template has blanks between two messages."""
 _SEAMS = re.compile(rf"{_SEAM}\s*".encode())
+_NUMBERS = "count|number|days|hours|minutes|seconds|least|most|total|done|keys"
+# A tag, which stays as it is, or a number with what it counts: a word of at most 12 letters, or any of Japanese.
+_COUNTED = re.compile(
+    rf"<code>.*?</code>|<[^>]*>|(?:[0-9]|%\((?:{_NUMBERS})\)s(?:</\w+>)?)(?P<gap> )"
+    r"(?=[^\W\d_][\w-]{0,11}(?![\w-])|[\u3040-\u9fff])"
+)
 _ISOLATED = "\N{FIRST STRONG ISOLATE}%s\N{POP DIRECTIONAL ISOLATE}"
+
+
+def together(text: str) -> str:
+    """A text for a page in which no line ends between a number and what it counts: "30 days", "1 of 20"."""
+    return _COUNTED.sub(lambda found: found[0][:-1] + "\N{NO-BREAK SPACE}" if found["gap"] else found[0], text)
 
 
 class BadCatalogue(StartupError):
@@ -93,9 +104,9 @@ class Language(GettextLocale):
         return said % {name: self._plain(value) for name, value in values.items()} if values else said
 
     def _without_breaks(self, text: str) -> str:
-        """The text of a message for a page: no line ends between a number and its unit, or at a short part of a word.
-        A non-breaking hyphen would be another character, which nobody types to search a page."""
-        text = self._blanks.sub("\N{NO-BREAK SPACE}", text)
+        """The text of a message for a page: no line ends between a number and what it counts, or at a short part of a
+        word. A non-breaking hyphen would be another character, which nobody types to search a page."""
+        text = self._blanks.sub("\N{NO-BREAK SPACE}", together(text))
         if self._stopped and self._stopped.search(text):
             text += _SEAM
         if self._hyphens is None:

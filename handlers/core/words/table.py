@@ -14,8 +14,8 @@ class LanguageRow(NamedTuple):
     """A language. `code`: the name of its folder; `tag`: its language tag (RFC 5646) in pages; `name`: what its readers
     call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. `hyphens` is a pattern of those
     at which no line of a page ends, `soft` of the places where a line may part a long word, `blanks` of blanks at which
-    no line ends; `plural`: the rule of plurals, where it is not CLDR's; `stop`: a full stop with room of its own, which
-    no blank follows."""
+    no line ends, apart from those after numbers; `plural`: the rule of plurals, where it is not CLDR's; `stop`: a full
+    stop with room of its own, which no blank follows."""
 
     code: str
     tag: str
@@ -25,7 +25,7 @@ class LanguageRow(NamedTuple):
     hyphens: str = ""
     soft: str = ""
     plural: str = ""
-    blanks: str = r"(?<=[0-9s]) (?=[KMG](?:iB|io|B|o)\b)|(?<=RFC) (?=\d)"
+    blanks: str = r"(?<=RFC) (?=\d)"
     stop: str = ""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from tornado.escape import xhtml_escape
 
 from handlers.core.words import formats
 from handlers.core.words.html import AUTOESCAPE, Html, encoded, shown, unbroken
-from handlers.core.words.languages import Language
+from handlers.core.words.languages import Language, together
 from runtime.http.tornado_private import ENCODER
 from store.clock import wall
 from store.moments import timestamp
@@ -52,6 +52,7 @@ class Wording:
             AUTOESCAPE: shown,
             ENCODER: self.encoded,
             "unbroken": unbroken,
+            "together": together,
             **{name: getattr(self, name) for name in FORMATS},
         }
 
@@ -120,6 +121,10 @@ class Wording:
         title = "" if said == exact else f' title="{exact}"'
         return Html(f'<time datetime="{timestamp(aware(at))}"{title}>{said}</time>')
 
+    def utc_day(self, on: date) -> Html:
+        """The element of a day of UTC, in words and in one line: "3 October 2026"."""
+        return Html(f'<time datetime="{on}" class="whole">{formats.day(self.language.row.dates, on)}</time>')
+
     def stamp(self, at: datetime) -> Html:
         """The element of a time in a record: the exact time, and for the last month how long ago that is."""
         said, exact = self.ago(at), NBSP.join(self.exact(at).rsplit(" ", 1))
@@ -172,6 +177,7 @@ FORMATS = (
     "ago",
     "until",
     "when",
+    "utc_day",
     "stamp",
     "money",
     "cents",

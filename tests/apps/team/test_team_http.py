@@ -199,7 +199,7 @@ async def test_roles_change_and_people_leave_on_the_page(post: Post) -> None:
     page = await people.ada.get(TEAM)
     refused = await people.ada.submit(page, f"{TEAM}/leave")
     assert refused.code == 400
-    assert "an owner who has been one for at least 7 days" in refused.body.decode()
+    assert "an owner who has been one for at least 7\u00a0days" in refused.body.decode()
     left = await people.bob.submit(await people.bob.get(TEAM), f"{TEAM}/leave")
     assert left.headers["Location"] == "/developer/apps?left"
     await post.settled()

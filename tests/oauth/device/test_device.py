@@ -85,7 +85,7 @@ async def test_the_page_says_what_asks_and_from_where(service: Service, clock: F
     page = (await type_code(await service.signed_in(), json_of(response)["user_code"])).body.decode()
     assert json_of(response)["user_code"] in page
     assert "CoolTV/7 &lt;b&gt;" in page
-    assert "3 minutes ago" in page
+    assert "3\u00a0minutes ago" in page
     assert "127.0.0.1" in page
     assert "where you are" in page
     assert "You’ll go back to" not in page

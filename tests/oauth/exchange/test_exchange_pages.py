@@ -95,7 +95,7 @@ async def test_many_helpers_make_no_endless_page(service: Service, monkeypatch: 
         await handed(service.web, root, name="One of many")
     page = (await browser.get(APPS)).body.decode()
     assert page.count('name="helper"') == 5
-    assert "2 more helpers aren’t listed" in page
+    assert "2\u00a0more helpers aren’t listed" in page
 
 
 async def test_nobody_ends_what_is_not_theirs(service: Service) -> None:

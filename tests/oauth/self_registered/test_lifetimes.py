@@ -98,7 +98,7 @@ async def test_an_app_in_use_lasts_until_nobody_has_used_it_for_ninety_days(
     await service.store.self_registered.end_idle()
     assert await service.store.apps.find(app.client_id) is None
     page = (await (await service.signed_in()).get("/account/security/activity")).body.decode()
-    assert "App unused for 90 days" in page
+    assert "App unused for 90\u00a0days" in page
     assert await service.store.client.zscore(keys.USED_APPS, app.client_id) is None
 
 

@@ -110,8 +110,9 @@ class Chromium:
 
     @property
     def text(self) -> str:
-        """The text of the page, found and read in one step, since a page may change in between."""
-        return str(self.run("return document.body ? document.body.innerText : ''"))
+        """The text of the page, found and read in one step, since a page may change in between. Its no-break spaces are
+        spaces."""
+        return str(self.run("return document.body ? document.body.innerText : ''")).replace("\N{NO-BREAK SPACE}", " ")
 
     def run(self, script: str) -> Any:
         """The result of a script run in the page."""
