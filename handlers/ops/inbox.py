@@ -14,6 +14,7 @@ from handlers.core.page import PageHandler
 from handlers.core.policy import PAGE
 from handlers.core.route import Route
 from outbound.mail.inbox import Inbox, SpooledMail
+from outbound.mail.message import flowing
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -66,7 +67,7 @@ class MailHandler(InboxPage):
             title=mail.subject,
             signed_in=await self.profile_if_known(),
             mail=mail,
-            parts=parts_of(mail.text, self.site.base_url),
+            parts=parts_of(flowing(mail.text), self.site.base_url),
         )
 
 

@@ -45,6 +45,21 @@ def _broken(line: str) -> str:
     return "\n".join(wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False))
 
 
+def flowing(text: str) -> str:
+    """A mail's text without the breaks of `plain`, for a page, which has a width of its own."""
+    lines: list[str] = []
+    last = ""
+    for line in text.split("\n"):
+        # Only a line that has no room for the next word was broken there. Links and items of lists are whole.
+        first = line.split(" ", 1)[0]
+        if lines and first and first != BULLET.strip() and " " in last and len(last) + 1 + len(first) > WIDTH:
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+        last = line
+    return "\n".join(lines)
+
+
 def plain_text(message: EmailMessage) -> str:
     """The text of a composed mail."""
     part = message.get_body(("plain",))

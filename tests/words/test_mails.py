@@ -18,7 +18,7 @@ from handlers.core.words.mail_text import mail_text
 from handlers.core.words.wording import Wording
 from handlers.developer.app_changes import changed_lines
 from outbound.mail.mail import Mail
-from outbound.mail.message import WIDTH, plain, plain_text
+from outbound.mail.message import WIDTH, flowing, plain, plain_text
 from outbound.mail.room import MailRoom
 from store.accounts.undoing import Undo
 from store.apps.owners.undoing import taken_back_phrase
@@ -90,6 +90,7 @@ def test_a_line_of_a_mail_is_short_and_an_address_stays_whole(what: str) -> None
     assert "\n\n\n" not in whole
     assert whole.endswith("\n")
     assert not whole.startswith("\n")
+    assert flowing(whole) == text.whole
 
 
 def test_mail_programs_break_the_lines_of_japanese() -> None:
