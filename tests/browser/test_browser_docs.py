@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 
@@ -10,9 +9,9 @@ import pytest
 
 from handlers.openapi.document import document
 from handlers.routes import ROUTES
-from tests.support.browser.tour_kit import ALSO, BURST, LOOK, MODES, NARROWEST, OF_COLOURS, Stand
+from tests.support.browser.tour_kit import BURST, MODES, NARROWEST, Stand
 from tests.support.browser.webdriver import ENTER, PATIENCE, TAB, Chromium
-from tests.support.processes.npm import packages
+from tests.support.looks import rules
 
 UNFOLDED = """
 const folded = [...document.querySelectorAll(".opblock-summary-control[aria-expanded=false]")];
@@ -80,7 +79,6 @@ def unfold(browser: Chromium) -> None:
 
 def test_the_unfolded_page_takes_no_input_and_has_no_axe_violation_and_no_overflow(browser: Chromium) -> None:
     """One test, because unfolding takes most of its time."""
-    axe = (packages() / "axe-core" / "axe.min.js").read_text()
     unfold(browser)
     wait(browser, "document.querySelectorAll('.json-schema-2020-12').length > 20")
     assert "A code lives 60 seconds and works once" in browser.text
@@ -89,15 +87,15 @@ def test_the_unfolded_page_takes_no_input_and_has_no_axe_violation_and_no_overfl
     assert "Try it out" not in browser.text
     assert "Authorize" not in browser.text.replace("An app asks", "")
     looks = {
-        "light": {"rules": {name: {"enabled": True} for name in ALSO}},
+        "light": rules.ALL,
         # Nothing but colours and the size of things differs.
-        "phone-dark": {"runOnly": {"type": "rule", "values": (*OF_COLOURS, "target-size")}},
+        "phone-dark": rules.only(*rules.OF_COLOURS, "target-size"),
     }
-    browser.run(axe)
+    rules.load(browser)
     found = []
     for mode, options in looks.items():
         browser.show_as(*MODES[mode])
-        found += [f"{mode}: {one}" for one in browser.run(LOOK.replace("ASKED", json.dumps(options)))]
+        found += [f"{mode}: {one}" for one in rules.run(browser, options)]
     browser.show_as(NARROWEST, "light")
     found += browser.run(BURST)
     # On a phone, the description of an answer has the full width, not that of a letter.

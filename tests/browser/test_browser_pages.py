@@ -19,7 +19,6 @@ from tests.support.browser.pages import ROOT, pages
 from tests.support.browser.tour import walk
 from tests.support.browser.tour_kit import Stand, Tour
 from tests.support.browser.webdriver import Chromium
-from tests.support.processes.npm import packages
 from tests.support.store.checked_store import checked, findings
 
 # What these routes answer is a redirect, a file or JSON, or a page that says what is wrong (`base/message.html`).
@@ -53,9 +52,8 @@ SHOTS = os.environ.get("LATCHKEY_SHOTS")
 @pytest.fixture(scope="module")
 def tour() -> Iterator[Tour]:
     """A tour that has seen everything."""
-    axe = (packages() / "axe-core" / "axe.min.js").read_text()
     with Stand() as stand, Chromium(watched=True) as browser:
-        made = Tour(stand, browser, axe, Path(SHOTS) if SHOTS else None)
+        made = Tour(stand, browser, Path(SHOTS) if SHOTS else None)
         walk(made)
         yield made
 

@@ -65,7 +65,7 @@ class ForeignTour(Tour):
         others: re.Pattern[str] | None = None,
         skipped: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(stand, browser, "", shots)
+        super().__init__(stand, browser, shots)
         self._others, self._skipped = others, skipped
 
     def look(self, name: str) -> Seen:

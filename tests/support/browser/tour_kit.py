@@ -35,7 +35,9 @@ from tests.support.browser.mailbox import Kept, link_in, mailer
 from tests.support.browser.webdriver import PATIENCE, Chromium
 from tests.support.http import http_servers
 from tests.support.http.driver import FRESH, Service
+from tests.support.looks import rules
 from tests.support.looks.modes import lost
+from tests.support.looks.rules import Rules
 from tests.support.processes.engines import FakeClock
 
 MODES = {"light": (1100, "light"), "dark": (1100, "dark"), "phone": (360, "light"), "phone-dark": (360, "dark")}
@@ -47,15 +49,6 @@ DAYS = 12
 """Days since the service began."""
 T = TypeVar("T")
 
-# Rules of axe-core that run only on request.
-ALSO = ("target-size", "label-content-name-mismatch", "focus-order-semantics")
-# Between colour schemes nothing but colours changes.
-OF_COLOURS = ("color-contrast", "link-in-text-block")
-LOOK = """
-const told = (node) => `\\n    ${node.html}\\n    ${node.failureSummary}`;
-return axe.run({resultTypes: ["violations"], ...ASKED})
-  .then((found) => found.violations.map((one) => `${one.id}: ${one.help}${one.nodes.map(told).join("")}`));
-"""
 # Some elements that make the page wider than the window, scroll sideways as cards, or are higher than their box.
 BURST = """
 const all = [...document.querySelectorAll("body *:not(svg *)")], edge = document.documentElement.clientWidth;
@@ -243,15 +236,10 @@ def picture_of(name: str) -> str:
 class Tour:
     """A browser that visits pages. `shots` is the folder for pictures, if any."""
 
-    def __init__(self, stand: Stand, browser: Chromium, axe: str, shots: Path | None) -> None:
+    def __init__(self, stand: Stand, browser: Chromium, shots: Path | None) -> None:
         self.stand, self.browser, self.shots = stand, browser, shots
         self.seen: list[Seen] = []
-        rules = {
-            "light": {"rules": {name: {"enabled": True} for name in ALSO}},
-            "dark": {"runOnly": {"type": "rule", "values": OF_COLOURS}},
-        }
-        self._axe = axe
-        self._look = {scheme: LOOK.replace("ASKED", json.dumps(options)) for scheme, options in rules.items()}
+        self._rules = Rules()
 
     def open(self, path: str) -> None:
         """Opens a path of the service, or another address."""
@@ -284,20 +272,28 @@ class Tour:
         status, size = loaded["responseStatus"], loaded["decodedBodySize"]
         allow = self.browser.run(_ALLOW)
         self.browser.run("for (const one of document.querySelectorAll('details')) one.open = true")
-        facts = {"status": status, "templates": templates, "size": size, "allow_ends": allow, "small": self.small(name)}
+        facts = {"status": status, "templates": templates, "size": size, "allow_ends": allow}
         self.seen.append(replace(self.look(name), strange=tuple(self.strange(name)), **facts))
+        self.browser.show_as(*MODES["light"])
 
     def look(self, name: str) -> Seen:
-        """The checks of the current page."""
-        violations = []
-        self.browser.run(self._axe)
-        for mode, (width, scheme) in MODES.items():
-            self.browser.show_as(width, scheme)
-            violations += [f"{name}, {mode}: {one}" for one in self.browser.run(self._look[scheme])]
-            if self.shots:
-                self.browser.screenshot(self.shots / mode / picture_of(name))
+        """The checks of the current page. Each change of the width costs a layout and a picture, so the order has
+        few."""
+        rules.load(self.browser)
+        violations = [*self._broken(name, "light"), *self._broken(name, "dark")]
         losses = tuple(f"{name}, {one}" for one in lost(self.browser, BURST, len(self.seen)))
-        return Seen(name, self.route(), 0, frozenset(), tuple(violations), tuple(self.burst(name)), lost=losses)
+        violations += [*self._broken(name, "phone-dark"), *self._broken(name, "phone")]
+        small, burst = self.small(name), self.burst(name)
+        return Seen(name, self.route(), 0, frozenset(), tuple(violations), tuple(burst), small=small, lost=losses)
+
+    def _broken(self, name: str, mode: str) -> list[str]:
+        """The violations in a mode, whose picture is taken if there is a folder."""
+        width, scheme = MODES[mode]
+        self.browser.show_as(width, scheme)
+        if self.shots:
+            self.browser.screenshot(self.shots / mode / picture_of(name))
+        found = self._rules.wide(self.browser) if mode == "light" else self._rules.other(self.browser, scheme)
+        return [f"{name}, {mode}: {one}" for one in found]
 
     def strange(self, name: str) -> list[str]:
         """Requests since the last stop that left the service and the demo app. A form may lead to an app."""
@@ -329,7 +325,6 @@ class Tour:
                 self.browser.run(turn)
                 found += [f"{name}, {width} px, turned around: {one}" for one in self.browser.run(BURST)]
                 self.browser.run(turn)
-        self.browser.show_as(*MODES["light"])
         return found
 
     def route(self) -> str:

@@ -160,16 +160,16 @@ class Chromium:
     def show_as(self, width: int, scheme: str) -> None:
         """Sets the window's width in pixels and the colour scheme `light` or `dark` for later pages. Hides the scroll
         bar; a page that reserves room for it (`scrollbar-gutter`) still does."""
-        if not self._width:
+        self.emulate({"features": [{"name": "prefers-color-scheme", "value": scheme}]}, width)
+
+    def emulate(self, media: dict[str, Any], width: int = 0) -> None:
+        """Sets the medium and the features that style sheets can ask for; and the window's width, if one is given."""
+        if not self._width and width:
             self.devtools("Emulation.setScrollbarsHidden", hidden=True)
-        if width != self._width:  # each change costs a layout and a picture
+        if width not in (0, self._width):  # each change costs a layout and a picture
             size = {"width": width, "height": 900, "deviceScaleFactor": 1}
             self.devtools("Emulation.setDeviceMetricsOverride", **size, mobile=False)
             self._width = width
-        self.emulate({"features": [{"name": "prefers-color-scheme", "value": scheme}]})
-
-    def emulate(self, media: dict[str, Any]) -> None:
-        """Sets the medium and the features that style sheets can ask for."""
         if media != self._media:
             self.devtools("Emulation.setEmulatedMedia", **media)
             self._media = media

@@ -119,9 +119,8 @@ def show_forced(browser: Chromium, scheme: str) -> None:
 
 def show_on_paper(browser: Chromium) -> None:
     """Shows the printed page, for somebody with a dark screen."""
-    browser.show_as(PAPER, "dark")
     features = [{"name": "prefers-color-scheme", "value": "dark"}]
-    browser.emulate({"media": "print", "features": features})
+    browser.emulate({"media": "print", "features": features}, PAPER)
 
 
 def lost(browser: Chromium, burst: str, turn: int = 0) -> list[str]:
