@@ -317,14 +317,16 @@ class Tour:
 
     def burst(self, name: str, turn: str = "") -> list[str]:
         """What does not fit on a phone; also after the script `turn`, which undoes itself when it runs again."""
-        found = []
-        for width in (MODES["phone"][0], NARROWEST):
+        found, widths = [], (MODES["phone"][0], NARROWEST)
+        for width in widths:
             self.browser.show_as(width, "light")
             found += [f"{name}, {width} px: {one}" for one in self.browser.run(BURST)]
-            if turn:
-                self.browser.run(turn)
+        if turn:
+            self.browser.run(turn)
+            for width in reversed(widths):
+                self.browser.show_as(width, "light")
                 found += [f"{name}, {width} px, turned around: {one}" for one in self.browser.run(BURST)]
-                self.browser.run(turn)
+            self.browser.run(turn)
         return found
 
     def route(self) -> str:
