@@ -72,9 +72,12 @@ def test_every_group_and_operation_is_shown_and_nothing_is_loaded_from_elsewhere
 
 
 def unfold(browser: Chromium) -> None:
-    """Unfolds everything, a few at a time: drawing all of it at once takes a browser longer than it is waited for."""
+    """Unfolds everything, a few at a time: drawing all of it at once takes a browser longer than it is waited for. Out
+    of sight, it is laid out once."""
+    browser.run("document.querySelector('#viewer').hidden = true")
     while browser.run(UNFOLDED):
         time.sleep(0.05)  # for the viewer to draw what has come
+    browser.run("document.querySelector('#viewer').hidden = false")
 
 
 def test_the_unfolded_page_takes_no_input_and_has_no_axe_violation_and_no_overflow(browser: Chromium) -> None:

@@ -39,7 +39,7 @@ return [...document.querySelectorAll(".filter[role]")].map((form) => {
 def tour() -> Iterator[Tour]:
     """A browser in which pages run no scripts."""
     with Stand() as stand, Chromium() as browser:
-        made = Tour(stand, browser, "", None)
+        made = Tour(stand, browser, None)
         stand.run(furnish(stand))
         browser.allow_scripts(False)
         browser.devtools("Network.enable")

@@ -39,7 +39,8 @@ def browser() -> Iterator[Chromium]:
 
 def test_a_mistake_in_one_look_of_a_page_is_found(browser: Chromium) -> None:
     """Pages come one after another, as on the tour: what passed on one is known on the next."""
-    rules, told = Rules(), {}
+    rules = Rules()
+    told: dict[str, list[str]] = {}
     for style, (media, _) in CASES.items():
         page = PAGE.format(f"@media {media} {{ {style} }}" if media else style)
         browser.show_as(*MODES["light"])
