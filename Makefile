@@ -49,8 +49,15 @@ fuzz: $(VENV)/installed-test  ## fuzz for ten minutes (ARGS="--seconds 36000 --h
 # The tests run the fast HTTP server on asyncio's loop, and server processes on uvloop. Both servers run the same handlers:
 # tests/runtime/http/test_both_servers.py asks each route on both. This target runs the tests of what a server can change.
 # To run every test that speaks HTTP: LATCHKEY_TEST_HTTP=tornado make test ARGS="-m http".
+# Two runs at once, for their tests wait a third of the time.
 crosscheck: $(VENV)/installed-test  ## run the tests of requests and answers on Tornado's HTTP server, and on the fast one with uvloop
+	$(MAKE) --jobs 2 --output-sync crosscheck-tornado crosscheck-uvloop
+
+.PHONY: crosscheck-tornado crosscheck-uvloop
+crosscheck-tornado: $(VENV)/installed-test
 	LATCHKEY_TEST_HTTP=tornado $(BIN)/python -m pytest $(PARALLEL) -m "wire and not protocol" $(ARGS)
+
+crosscheck-uvloop: $(VENV)/installed-test
 	LATCHKEY_TEST_LOOP=uvloop $(BIN)/python -m pytest $(PARALLEL) -m protocol $(ARGS)
 
 test-cluster: $(VENV)/installed-test  ## run all tests with clusters of Valkey and of Redis 7 for stores
