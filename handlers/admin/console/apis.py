@@ -50,6 +50,7 @@ class ConsoleApiBase(ConsolePage):
             "admin/api.html",
             APIS,
             api.name,
+            scripts=bool(secret),
             api=api,
             made=at(api.created_at) if api.created_at else None,
             owner=owner,

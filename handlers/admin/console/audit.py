@@ -25,10 +25,12 @@ from store.refused import Refused
 
 AUDIT = "/admin/audit"
 FILTERS = ("person", "app", "operator", "event", "request", "since", "until")
-PAGE = 50
+USUALLY = 254
+"""Characters of a filter."""
+LONGEST = {"event": 2000}
+"""The same for filters that take a list."""
+PAGE = 30
 """Events on a page."""
-EVENT = "console event"
-"""The query of the cursor that names one event."""
 RESULTS = {"refused": Phrase("refused"), "failed": Phrase("failed")}
 """How an act ended that did not succeed."""
 
@@ -53,9 +55,10 @@ class AuditPage(ConsolePage):
     """Shared by the page and the file."""
 
     def chosen(self) -> dict[str, str]:
-        """The filters in the address."""
+        """The filters in the address, cut at what the log can have."""
         params = self.asked()
-        return {name: value for name in FILTERS if (value := (params.get(name) or "").strip())}
+        cut = {name: (params.get(name) or "").strip()[: LONGEST.get(name, USUALLY)] for name in FILTERS}
+        return {name: value for name, value in cut.items() if value}
 
     async def filter_of(self, chosen: dict[str, str]) -> tuple[EventFilter, int, int | None]:
         """The filter, and beginning and end in epoch ms. Raises Refused("invalid_request")."""
@@ -105,7 +108,7 @@ class ConsoleAuditHandler(AuditPage):
                     names.get(one.client, ""),
                     device_phrase(one.agent) if one.agent else "",
                     *who,
-                    page=f"{AUDIT}/{self.store.cursors.seal(EVENT, one.entry)}",
+                    page=f"{AUDIT}/{one.entry}",
                 )
                 for one, who in zip(found, acted, strict=True)
             ],
@@ -126,11 +129,13 @@ class ConsoleAuditHandler(AuditPage):
 
 
 class ConsoleEventHandler(AuditPage):
-    """One event. Its address has its cursor in the log."""
+    """One event. Its address has the id of its entry in the log."""
 
-    async def get(self, cursor: str) -> None:
-        """Shows all that the log says of the event."""
-        event = await self._found(cursor)
+    async def get(self, entry: str) -> None:
+        """Shows all that the log says of the event. Raises Refused("not_found") for one that is gone."""
+        event = await self.store.security_events.one(entry)
+        if event is None:
+            raise Refused("not_found", Phrase("This event is no longer in the log."))
         operator, key = who_acted(event.by)
         client, app_page = event.client, ""
         if client and await self.store.apps.remembered(client):
@@ -153,17 +158,6 @@ class ConsoleEventHandler(AuditPage):
             results={"ok": Phrase("succeeded"), **RESULTS},
             filtered=lambda **chosen: f"{AUDIT}?{urlencode(chosen)}",
         )
-
-    async def _found(self, cursor: str) -> AuditEvent:
-        """The event. Raises Refused("not_found") for a cursor of something else, and for an event that is gone."""
-        try:
-            entry = self.store.cursors.open(EVENT, cursor)
-        except Refused:
-            raise Refused("not_found") from None
-        event = await self.store.security_events.one(entry)
-        if event is None:
-            raise Refused("not_found", Phrase("This event is no longer in the log."))
-        return event
 
 
 def who_acted(by: str) -> tuple[str, tuple[str, str]]:

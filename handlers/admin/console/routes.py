@@ -205,7 +205,7 @@ ROUTES: tuple[Route, ...] = (
     ),
     Route(AUDIT, ConsoleAuditHandler, "console-audit", shows("audit.read")),
     Route(rf"{AUDIT}/export", ConsoleAuditFileHandler, "console-audit-file", shows("audit.read")),
-    Route(rf"{AUDIT}/([A-Za-z0-9_-]{{40,200}})", ConsoleEventHandler, "console-event", shows("audit.read")),
+    Route(rf"{AUDIT}/([0-9]{{1,13}}-[0-9]{{1,15}})", ConsoleEventHandler, "console-event", shows("audit.read")),
     Route(APPS, ConsoleAppsHandler, "console-apps", shows("apps.read")),
     Route(rf"{APPS}/{CLIENT}", ConsoleAppHandler, "console-app", shows("apps.read")),
     Route(

@@ -116,6 +116,8 @@ class Browser:
             self.cookies[name] = value.strip('"')
             if not self.cookies[name]:
                 del self.cookies[name]
+        if response.body and b"<script src" in response.body:
+            assert "script-src 'self'" in response.headers["Content-Security-Policy"], f"{path} can't load its scripts"
         return response
 
     async def get(self, path: str, **headers: str) -> HTTPResponse:
