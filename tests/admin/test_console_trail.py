@@ -88,7 +88,7 @@ async def test_a_full_page_of_an_operators_acts_has_less_than_40_kb_of_html(cons
     with patch.object(console.store.security, "origin", lambda: origin):
         for _ in range(50):
             console.store.security.note(
-                "exported_by_operator", "failed", person=console.service.ada, client="web-app", detail="d" * 80
+                "exported_by_operator", person=console.service.ada, client="web-app", detail="d" * 80
             )
     await console.store.security.flush()
     page = await auditor.open(f"/admin/audit?operator={auditor.user}")

@@ -116,7 +116,7 @@ class Browser:
             self.cookies[name] = value.strip('"')
             if not self.cookies[name]:
                 del self.cookies[name]
-        if response.body and b"<script src" in response.body:
+        if b"<script src" in (response.body or b""):
             assert "script-src 'self'" in response.headers["Content-Security-Policy"], f"{path} can't load its scripts"
         return response
 
