@@ -128,7 +128,10 @@ async def test_each_role_sees_and_does_what_the_table_says(console: Console, rol
     (event,), _ = await console.store.security_events.page(1)
     for route in ROUTES:
         for method, act in route.policy.acts:
-            path, may = path_of(route, console.service.ada, event.entry), role in EXPECTED[f"{route.name} {method}"].split()
+            path, may = (
+                path_of(route, console.service.ada, event.entry),
+                role in EXPECTED[f"{route.name} {method}"].split(),
+            )
             fields = FORMS.get(route.name, {})
             if route.name == "console-bulk":
                 fields = {"act": "sign-out", f"person_{console.service.ada}": "yes"}
