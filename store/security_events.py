@@ -53,9 +53,9 @@ _ALL: Final = (
         trail="",
     ),
     _by_person("signed_out", "Signed out"),
-    _by_person("session_ended", "Signed another device out"),
+    _by_person("session_ended", "Ended another session"),
     _by_person("session_crowded_out", "Longest unused device signed out to make room for another"),
-    _by_person("other_sessions_ended", "Signed all other devices out"),
+    _by_person("other_sessions_ended", "Ended all other sessions"),
     _by_person("confirmed", "Identity confirmed", "how: password, passkey or provider", trail=""),
     _failed_proof("confirmation_refused", "Confirmation refused", "what was wrong: password, code or provider"),
     # The log records each as confirmation_refused.

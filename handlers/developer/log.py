@@ -71,6 +71,7 @@ _ANYWHERE: dict[str, str] = {
 TO_PROGRAMS = (
     Phrase("%(app)s did not register the address that it wants to send you back to."),
     Phrase("The app did not register these scopes: %(scopes)s."),
+    Phrase("The app did not register all of these scopes."),  # of an earlier release, kept for 30 days
     Phrase("A scope is unknown, or the app did not register it."),
     Phrase("An app with hosted storage asks for data:read or data:write."),
     Phrase("The only response type is code."),

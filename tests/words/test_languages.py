@@ -201,8 +201,11 @@ def test_a_line_in_japanese_ends_at_no_counter_or_particle_and_no_blank_is_betwe
     japanese = shipped().by_code["ja"]
     said = japanese.html("%(count)s 件、3 日間、<bdi>%(app)s</bdi> の API を OAuth 2 認可", count=2, app="Diary")
     assert said.replace("\xa0", "~") == "2~件、3~日間、<bdi>Diary</bdi>~の API~を OAuth~2~認可"
-    page = f"{japanese.html('終わりました。')}\n  {japanese.html('続けますか。')}<pre>古い。 新しい。</pre>"
-    assert japanese.closed_up(page.encode()).decode() == "終わりました。続けますか。<pre>古い。 新しい。</pre>"
+    typed = "<pre>古い。 新\u2060\u2060 しい。</pre>"
+    page = f"{japanese.html('終わりました。')}\n  {japanese.html('続けますか。')}{typed}"
+    assert japanese.closed_up(page.encode()).decode() == f"終わりました。続けますか。{typed}"
+    markup = '<p class="words small"><code>latchkey keys rotate</code>'
+    assert japanese.html(markup) == markup
     assert japanese.plain("3 日間。") == "3 日間。"
 
 
@@ -211,3 +214,7 @@ def test_nobody_is_several_in_portuguese() -> None:
     assert [portuguese.plain_n("%(count)s person", "%(count)s people", count) for count in (0, 1, 2)] == [
         *("0 pessoas", "1 pessoa", "2 pessoas")
     ]
+
+
+def test_the_two_navigations_of_an_account_page_have_names_of_their_own() -> None:
+    assert not [one.code for one in shipped().all if one.gettext("Account") == one.gettext("Your account")]

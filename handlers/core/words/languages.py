@@ -6,6 +6,7 @@ Tornado's own loader logs a catalogue that it cannot read, and goes on in Englis
 from __future__ import annotations
 
 import re
+import secrets
 import struct
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -25,15 +26,17 @@ from store.phrases import Phrase
 FOLDER = Path(__file__).resolve().parent.parent.parent.parent / "templates" / "locale"
 DOMAIN = "latchkey"
 # A value in a text that is written the other way round could change the order of what is around it (UAX 9).
-_MARKUP = re.compile(r"(<code>.*?</code>|<[^>]*>|%\(\w+\)s)")
+_MARKUP = re.compile(r"(<code>[^<]*</code>|<[^<>]*>|%\(\w+\)s)")
 _JOINER = "\N{WORD JOINER}"
-_SEAM = 2 * _JOINER
-"""After a sentence of ours that no blank follows. A template has blanks between two messages."""
+_SEAM = "".join(secrets.choice("\u2061\u2062\u2063\u2064") for _ in range(32))
+"""After a sentence of ours that no blank follows. A template has blanks between two messages. Nobody sees the mark, so
+that nobody can write one."""
 _SEAMS = re.compile(rf"{_SEAM}\s*".encode())
+_SKIPPED = "<code>[^<]*</code>|<[^<>]*>"
 _NUMBERS = "count|number|days|hours|minutes|seconds|least|most|total|done|keys"
 # A tag, which stays as it is, or a number with what it counts: a word of at most 12 letters, or any of Japanese.
 _COUNTED = re.compile(
-    rf"<code>.*?</code>|<[^>]*>|(?:[0-9]|%\((?:{_NUMBERS})\)s(?:</\w+>)?)(?P<gap> )"
+    rf"{_SKIPPED}|(?:[0-9]|%\((?:{_NUMBERS})\)s(?:</\w+>)?)(?P<gap> )"
     r"(?=[^\W\d_][\w-]{0,11}(?![\w-])|[\u3040-\u9fff])"
 )
 _ISOLATED = "\N{FIRST STRONG ISOLATE}%s\N{POP DIRECTIONAL ISOLATE}"
@@ -41,7 +44,12 @@ _ISOLATED = "\N{FIRST STRONG ISOLATE}%s\N{POP DIRECTIONAL ISOLATE}"
 
 def together(text: str) -> str:
     """A text for a page in which no line ends between a number and what it counts: "30 days", "1 of 20"."""
-    return _COUNTED.sub(lambda found: found[0][:-1] + "\N{NO-BREAK SPACE}" if found["gap"] else found[0], text)
+    return _unbroken(_COUNTED, text)
+
+
+def _unbroken(blanks: re.Pattern[str], text: str) -> str:
+    """A text with no-break spaces in place of blanks, which are the last character of what has a `gap`."""
+    return blanks.sub(lambda found: found[0][:-1] + "\N{NO-BREAK SPACE}" if found["gap"] else found[0], text)
 
 
 class BadCatalogue(StartupError):
@@ -56,7 +64,7 @@ class Language(GettextLocale):
         self.row, self.tag, self.name, self.rtl = row, row.tag, row.name, row.rtl
         self._hyphens = re.compile(row.hyphens) if row.hyphens else None
         self._soft = re.compile(row.soft) if row.soft else None
-        self._blanks = re.compile(row.blanks)
+        self._blanks = re.compile(rf"{_SKIPPED}|(?P<gap>{row.blanks})")
         self._stopped = re.compile(rf"{row.stop}[^\w\s<>]*\Z") if row.stop else None
         self._unbroken = cache(self._without_breaks)
 
@@ -106,7 +114,7 @@ class Language(GettextLocale):
     def _without_breaks(self, text: str) -> str:
         """The text of a message for a page: no line ends between a number and what it counts, or at a short part of a
         word. A non-breaking hyphen would be another character, which nobody types to search a page."""
-        text = self._blanks.sub("\N{NO-BREAK SPACE}", together(text))
+        text = _unbroken(self._blanks, together(text))
         if self._stopped and self._stopped.search(text):
             text += _SEAM
         if self._hyphens is None:

@@ -23,14 +23,14 @@ export async function site({ issuer, clientId, clientSecret, here, secret }) {
       code_challenge_method: "S256",
     }).href);
   });
-  app.get("/callback", async (request, response) => {
+  app.get("/callback", async (request, response, next) => {
     const { verifier: pkceCodeVerifier, state: expectedState } = request.session.begun ?? {};
     if (!expectedState) return response.redirect("/private"); // no sign-in was begun in this browser
     delete request.session.begun; // good for one answer
     const checks = { pkceCodeVerifier, expectedState, idTokenExpected: true };
     const tokens = await oidc.authorizationCodeGrant(config, new URL(request.originalUrl, here), checks);
     request.session.regenerate((error) => {
-      if (error) throw error;
+      if (error) return next(error);
       request.session.person = { ...tokens.claims(), idToken: tokens.id_token };
       response.redirect("/private");
     });
