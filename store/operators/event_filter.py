@@ -9,10 +9,19 @@ from store.accounts.audit.security_log import SecurityLog
 from store.accounts.audit.security_reading import EventFilter
 from store.names import is_user_id, normalise_email
 from store.operations import Operator
+from store.phrases import Phrase
 from store.refused import Refused
 
 EVENT_FILTERS: Final = ("person", "app", "event", "operator")
 """The filters, by the names that the console, the management interface and the commands have for them."""
+
+
+class WrongFilter(ValueError):
+    """A filter that nothing can fit. `name`: the filter."""
+
+    def __init__(self, text: str, name: str) -> None:
+        super().__init__(text)
+        self.name = name
 
 
 class EventFilters:
@@ -25,12 +34,19 @@ class EventFilters:
     async def of(self, person: str = "", app: str = "", event: str = "", operator: str = "") -> EventFilter:
         """A filter for a person's events (by user id, or by e-mail address with or without an account), an app's
         events, events of these names, a comma between two, and what an operator did (user id or address of a person,
-        id of an operator key); empty for any. Raises ValueError, StoreUnavailable."""
+        id of an operator key); empty for any. Raises WrongFilter for what is no address, and for an operator's address
+        without an account: their earlier events have only the user id. Raises StoreUnavailable."""
         names = {name.strip() for name in event.split(",")}
-        user = await self._user(person) if person else ""
-        address = "" if not person or is_user_id(person) else normalise_email(person)
+        user = person if is_user_id(person) else ""
+        address = _address(person, "person") if person and not user else ""
+        user = user or await self._user(address)
         typed = self._security.fingerprints.test(address) if address else None
-        by = f"person {await self._user(operator)}" if "@" in operator else operator
+        by = operator
+        if "@" in operator:
+            acted = await self._user(_address(operator, "operator"))
+            if not acted:
+                raise WrongFilter(Phrase("No account has this address now. Give the operator’s user ID."), "operator")
+            by = f"person {acted}"
 
         def wanted(one: AuditEvent) -> bool:
             theirs = not person or (user != "" and one.person == user) or bool(typed and one.typed and typed(one.typed))
@@ -39,11 +55,16 @@ class EventFilters:
 
         return wanted
 
-    async def _user(self, who: str) -> str:
-        """The user id of a person; empty for an address without an account."""
-        if is_user_id(who):
-            return who
+    async def _user(self, address: str) -> str:
+        """The user id of the person with an address; empty for none, and for an address without an account."""
         try:
-            return (await self._operator.find(normalise_email(who), 0)).user
+            return (await self._operator.find(address, 0)).user if address else ""
         except Refused:
             return ""
+
+
+def _address(text: str, name: str) -> str:
+    try:
+        return normalise_email(text)
+    except ValueError as error:
+        raise WrongFilter(error.args[0], name) from None

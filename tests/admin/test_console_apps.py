@@ -50,6 +50,14 @@ async def test_a_wrong_member_changes_nothing(console: Console, act: str, fields
     assert await console.store.apps.find("web-app") == before
 
 
+async def test_an_app_without_an_owner_says_so(console: Console) -> None:
+    admin, _ = await proved(console)
+    await console.service.add_app("stray")
+    answer = await admin.send("/admin/apps/stray/team", email=EMAIL, role="viewer")
+    assert answer.code == 400
+    assert "The app has no owner. Add one first." in shown(answer.body.decode())
+
+
 async def test_an_app_gets_rules_and_limits(console: Console) -> None:
     admin, _ = await proved(console)
     given = {"second_step": "on", "calls_per_minute": "5", "introspections_per_minute": "", "spend_per_day": "2.50"}
@@ -57,8 +65,14 @@ async def test_an_app_gets_rules_and_limits(console: Console) -> None:
     text = shown(await admin.open(done.headers["Location"]))
     for words in ("Saved.", "Required by the operator", "Calls per minute 5", "$2.50"):
         assert words in text, words
-    for wrong in ({"calls_per_minute": "many"}, {"calls_per_minute": "99999999"}, {"spend_per_day": "-1"}):
-        assert (await admin.send(f"{APP}/rules", **{**given, **wrong})).code == 400, wrong
+    for wrong, words in (
+        ({"calls_per_minute": "many"}, "Calls per minute"),
+        ({"introspections_per_minute": "99999999"}, "Introspections per minute"),
+        ({"spend_per_day": "-1"}, "amount in dollars"),
+    ):
+        answer = await admin.send(f"{APP}/rules", **{**given, **wrong})
+        assert answer.code == 400, wrong
+        assert words in shown(answer.body.decode()), wrong
     app = await console.store.apps.find("web-app")
     assert app
     limits = app.calls_per_minute, app.introspections_per_minute, app.spend_per_day

@@ -147,7 +147,27 @@ async def test_an_event_has_a_page_that_links_to_whom_and_what_it_concerns(conso
         assert "all of it" in text
     for wrong in ("1-1", f"{'9' * 13}-{'9' * 15}", f"{'9' * 13}-{'9' * 20}", f"{page.rpartition('/')[2]}0", "1-"):
         assert (await auditor.browser.get(f"/admin/audit/{wrong}")).code == 404
-    assert (await auditor.browser.get("/admin/audit?operator=nobody@example.com")).code == 200
+
+
+async def test_an_error_of_a_filter_is_at_its_field(console: Console) -> None:
+    auditor = await console.operator("auditor")
+    for name, value, words in (
+        ("operator", "nobody@example.com", "No account has this address now. Give the operator’s user ID."),
+        ("operator", "a@b@c", "must have one @"),
+        ("person", "ada", "must have one @"),
+        ("since", "yesterday", "must be a date"),
+    ):
+        answer = await auditor.browser.get(f"/admin/audit?{urlencode({name: value, 'app': 'web-app'})}")
+        text = answer.body.decode()
+        assert answer.code == 400, name
+        assert words in shown(text), name
+        (field,) = re.findall(r'<input [^>]*aria-invalid="true"[^>]*>', text)
+        assert f'id="{name}"' in field
+        assert f'value="{value}"' in field
+        assert 'value="web-app"' in text
+    assert (await auditor.browser.get("/admin/audit/export?operator=nobody@example.com")).code == 400
+    # An address without an account still finds what strangers typed.
+    assert (await auditor.browser.get("/admin/audit?person=nobody@example.com")).code == 200
 
 
 async def test_an_app_is_found_disabled_and_verified(console: Console) -> None:

@@ -19,7 +19,7 @@ from handlers.developer.log import entry_of
 from handlers.developer.team.role_names import ROLE_NAMES
 from outbound.sector_files import check_sector
 from store.apps.owners.roles import check_role
-from store.apps.registration import Registration
+from store.apps.registration import MOST_CALLS, Registration
 from store.moments import at
 from store.names import is_user_id, normalise_email
 from store.operators.app_acts import AppOrder
@@ -29,6 +29,11 @@ from store.refused import Refused
 APPS = "/admin/apps"
 PAGE = 50
 _NUMBER = re.compile(r"[0-9]{1,10}")
+_UP_TO = Phrase("Enter a number up to %(most)s for “%(name)s”, or nothing.")
+_LIMITS = {
+    "calls_per_minute": Phrase("Calls per minute"),
+    "introspections_per_minute": Phrase("Introspections per minute"),
+}
 NOTICES = {
     "on": Phrase("The app works again."),
     "off": Phrase("The app is disabled. None of its tokens work anymore."),
@@ -136,10 +141,10 @@ class ConsoleAppRulesHandler(ConsoleAppForm):
         """Demands a second step of the app's people or not, and sets the limits of the app; an empty one is the
         server's."""
         fields: dict[str, Any] = {"second_step": params.get("second_step") is not None}
-        for name in ("calls_per_minute", "introspections_per_minute"):
-            text = (params.get(name) or "0").strip()
-            if not _NUMBER.fullmatch(text):
-                raise Refused("invalid_request", Phrase("Enter a whole number, or nothing."))
+        for name, label in _LIMITS.items():
+            text = (params.get(name) or "").strip() or "0"
+            if not (_NUMBER.fullmatch(text) and int(text) <= MOST_CALLS):
+                raise Refused("invalid_request", _UP_TO.filled(name=label, most=MOST_CALLS))
             fields[name] = int(text)
         fields["spend_per_day"] = typed_limit(params, "spend_per_day") or 0
         order = AppOrder(fields)

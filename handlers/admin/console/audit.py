@@ -18,7 +18,7 @@ from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_reading import LATEST, EventFilter
 from store.clock import wall
 from store.moments import at
-from store.operators.event_filter import EVENT_FILTERS
+from store.operators.event_filter import EVENT_FILTERS, WrongFilter
 from store.operators.trail_formats import ENDINGS, MEDIA_TYPES, exported
 from store.phrases import Phrase
 from store.refused import Refused
@@ -54,6 +54,9 @@ class ShownEvent(NamedTuple):
 class AuditPage(ConsolePage):
     """Shared by the page and the file."""
 
+    wrong = ""
+    """The filter that was refused."""
+
     def chosen(self) -> dict[str, str]:
         """The filters in the address, cut at what the log can have."""
         params = self.asked()
@@ -62,12 +65,24 @@ class AuditPage(ConsolePage):
 
     async def filter_of(self, chosen: dict[str, str]) -> tuple[EventFilter, int, int | None]:
         """The filter, and beginning and end in epoch ms. Raises Refused("invalid_request")."""
-        with valid():
+        try:
             known = await self.store.event_filters.of(*(chosen.get(name, "") for name in EVENT_FILTERS))
-            begin = moment_of(chosen["since"], Phrase("Since")) if "since" in chosen else 0
-            end = moment_of(chosen["until"], Phrase("Until")) if "until" in chosen else None
+        except WrongFilter as error:
+            self.wrong = error.name
+            raise Refused("invalid_request", error.args[0]) from None
+        begin, end = self._moment(chosen, "since", Phrase("Since")), self._moment(chosen, "until", Phrase("Until"))
         request = chosen.get("request")
-        return (lambda one: known(one) and request in (None, one.request_id)), begin, end
+        return (lambda one: known(one) and request in (None, one.request_id)), begin or 0, end
+
+    def _moment(self, chosen: dict[str, str], name: str, label: Phrase) -> int | None:
+        """The moment in a filter, in epoch ms; None without it. Raises Refused("invalid_request")."""
+        if name not in chosen:
+            return None
+        self.wrong = name
+        with valid():
+            moment = moment_of(chosen[name], label)
+        self.wrong = ""
+        return moment
 
 
 class ConsoleAuditHandler(AuditPage):
@@ -99,6 +114,7 @@ class ConsoleAuditHandler(AuditPage):
             Phrase("Audit"),
             chosen=chosen,
             error=error,
+            wrong=self.wrong,
             people=people,
             events=[
                 ShownEvent(

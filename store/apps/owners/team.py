@@ -281,7 +281,7 @@ class Teams:
         def change(app: Registration) -> Registration:
             if not app.owner:
                 if role != "owner":
-                    raise Refused("invalid_request", "The app has no owner. Add one first.")
+                    raise Refused("invalid_request", Phrase("The app has no owner. Add one first."))
                 return given_to(app, user)
             if role_of(app, user) is None:
                 return joined(app, Member(user, role, now))

@@ -67,6 +67,10 @@ def test_events_are_found_by_address_and_id_even_for_an_unused_address(home: Hom
     assert names(home.json("audit", "--limit", "1")) == [("sign_in_refused", "unknown")]
 
 
+def test_an_operators_address_needs_an_account(home: Home, lived: str) -> None:
+    assert "Give the operator’s user ID" in str(home.error("audit", "--operator", NOBODY))
+
+
 def test_events_are_found_by_name_and_app(home: Home, lived: str) -> None:
     refused, made = ("sign_in_refused", "password"), ("created_by_operator", "")
     app = ("app_created_by_operator", "")

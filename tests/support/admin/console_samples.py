@@ -93,7 +93,8 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         ShownEvent(NOW, text, replace(logged, person="0" * 32, detail=text, agent=text), text, text, *signed[1])
     )
     audit: dict[str, Any] = {**frame, "chosen": dict.fromkeys(FILTERS, text)}
-    audit |= {"results": RESULTS, "error": "", "people": {text: text}, "days": 90, "first": text, "onward": text}
+    audit |= {"results": RESULTS, "error": "", "wrong": "", "people": {text: text}, "days": 90}
+    audit |= {"first": text, "onward": text}
     days = [DayFigures(date(2026, 11, one), 5, 2, 1, 3) for one in (25, 26)]
     plots = {"charts": charts_of(days, SPOKEN), "csv": "/admin/sign-ins"}
     no_plots = {"charts": charts_of([DayFigures(date(2026, 11, 26))], SPOKEN), "csv": "/admin/sign-ins"}
@@ -129,7 +130,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     return {
         **desk_pages(text, frame, portal_pages(text, known)),
         "admin/audit.html": {**audit, "events": events},
-        "admin/audit.html wrong": {**audit, "events": [], "error": text, "first": "", "onward": ""},
+        "admin/audit.html wrong": {**audit, "events": [], "error": text, "wrong": "person", "first": "", "onward": ""},
         "admin/audit.html empty": {
             **{**audit, "events": [], "chosen": {}, "first": "", "onward": ""},
             "chips": chips_of("/admin/audit", {"app": text}),
