@@ -196,7 +196,6 @@ async def test_the_trail_is_filtered_by_who_acted(desk: Desk) -> None:
         (EMAIL, ["0"]),
         (desk.ada, ["0"]),
         (key, ["1"]),
-        ("nobody@example.com", []),
         ("", ["0", "1", "2", "3"]),
     ):
         query = urlencode({"event": "exported_by_operator", "operator": operator})
@@ -207,7 +206,8 @@ async def test_the_trail_is_filtered_by_who_acted(desk: Desk) -> None:
         lines = (await desk.ask("GET", f"/audit/export?{query}")).body.splitlines()
         assert [json.loads(line)["detail"] for line in lines] == acts, operator
     for path in ("/audit", "/audit/export"):
-        refused(await desk.ask("GET", f"{path}?operator=no@address@example.com"), 400, "invalid_request")
+        for wrong in ("no@address@example.com", "nobody@example.com"):
+            refused(await desk.ask("GET", f"{path}?operator={wrong}"), 400, "invalid_request")
     cursor = (await desk.get(f"/audit?operator={key}&follow=true"))["nextCursor"]
     refused(await desk.ask("GET", f"/audit?operator={desk.ada}&follow=true&cursor={cursor}"), 400, "invalid_request")
 
