@@ -276,7 +276,7 @@ def _add_audit_export(export: argparse.ArgumentParser) -> None:
     about = "jsonl (an object a line), cef, or otlp (logs of OpenTelemetry); default: jsonl"
     export.add_argument("--format", choices=TRAIL_FORMATS, default="jsonl", help=about)
     about = "a date, a time (UTC), or a duration such as 15m, 2h or 7d"
-    # What stands before the word `export` counts too: a flag without a default leaves that alone.
+    # Flags before the word `export` count too: a flag without a default doesn't overwrite them.
     export.add_argument("--since", metavar="T", default=ABSENT, help=about)
     export.add_argument("--until", metavar="T", help="events before this, in the same forms")
     export.add_argument("--person", metavar="EMAIL|SUB", default=ABSENT, help="only events of this person")

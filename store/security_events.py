@@ -24,7 +24,7 @@ _failed_proof = partial(Declared, stream="sensitive", trail="", result="refused"
 _caught = partial(Declared, stream="sensitive", severity="warning", result="refused")
 _ordinary = partial(Declared, logged=False, trail="ordinary")
 
-_AMOUNT: Final = "the amount, below zero if taken; empty if amounts were counted together"
+_AMOUNT: Final = "the amount, negative if taken; empty if different amounts were counted together"
 
 _ALL: Final = (
     # Signing in and out

@@ -24,8 +24,8 @@ from store.refused import Refused, reason_of
 NOTICES = {
     "changed": Phrase("Your password was changed."),
     "confirmed": Phrase("Thank you. You can now change how you sign in."),
-    "ended": Phrase("That session was ended."),
-    "others-ended": Phrase("All other sessions were ended."),
+    "ended": Phrase("Session ended."),
+    "others-ended": Phrase("All other sessions ended."),
     "app": Phrase("Your authenticator app is set up."),
     "app-removed": Phrase("Your authenticator app was removed."),
     "passkey": Phrase("Your passkey was added."),

@@ -238,8 +238,8 @@ class PageHandler(WordedPage):
         return self.reason(refusal) or CATALOGUE[refusal.code].description
 
     def reason(self, refusal: Refused) -> str:
-        """The description, for people. What is wrong in a form that the page never made is told in terms of its
-        parameters, which nobody has seen: the person reads what to do instead."""
+        """The description, for people. An error in a form that the page never made names parameters that the person
+        has never seen, so the page says what to do instead."""
         told = refusal.description
         made = type(told) is Phrase and (told.text != MISSING.text or isinstance(told.values["name"], Phrase))
         if made or refusal.code != "invalid_request" or "_xsrf" not in self.request.body_arguments:

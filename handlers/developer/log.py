@@ -137,7 +137,7 @@ def entry_of(app: Registration, refusal: LoggedRefusal) -> LogEntry:
     if cause.door == "authorize" and "did not register the address" in cause.description:
         # The page of the error speaks to the person who was sent; this one, to whoever runs the app.
         if not cause.value:
-            return LogEntry(refusal, place, _NO_ADDRESS, Phrase("The request names no redirect URI."))
+            return LogEntry(refusal, place, _NO_ADDRESS, Phrase("The request has no redirect URI."))
         said = Phrase("The request names a redirect URI that the app did not register.")
         sent, registered = compare_nearest(cause.value, app.redirect_uris)
         register = Phrase("Register this address, or send one that is registered.")

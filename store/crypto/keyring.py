@@ -247,7 +247,7 @@ class Keys:
         return key
 
     def rings(self) -> Iterator[KeyRing]:
-        """Yield the present ring, and then a newer one if there is one: for comparing what names no key."""
+        """Yield the present ring, then a newer one if there is one: for comparing values that name no key."""
         ring = self._ring
         yield ring
         self.renew()

@@ -38,7 +38,7 @@ class FsckContext:
     expected: dict[tuple[str, bytes], list[bytes]] = field(default_factory=lambda: defaultdict(list))
     """Entries that the index of people must have and that have yet to be looked up, by section."""
     expecting: int = 0
-    """How many people they are of."""
+    """The number of people they belong to."""
     documents: int = 0
     people: int = 0
     apps: int = 0

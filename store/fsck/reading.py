@@ -23,7 +23,7 @@ DOCUMENTS_AT_ONCE = 200
 READS_AT_ONCE, COMMANDS_AT_ONCE = 100, 100
 """The reads of several looks that share a call, and the commands of one caller that are sent together."""
 LONG_READS = {"HGETALL": 10, **dict.fromkeys(("HKEYS", "SSCAN", "XRANGE", "XREVRANGE", "ZRANGE"), READS_AT_ONCE)}
-"""As how many more reads these count: those of a list have a call of their own."""
+"""The number of reads that each of these adds to the limit. A read of a list gets a call of its own."""
 PAST_ALL = b"\xff"
 
 Read = tuple[str, ...]

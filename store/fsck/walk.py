@@ -30,14 +30,14 @@ from store.fsck.reading import Reader, in_steps, is_wrong_type
 AT_ONCE = 32
 """Keys checked together: their reads take the store no longer than a listing."""
 UNSURE = 100_000
-"""Keys to check again that are kept before the walk waits and does so: its memory does not grow with the store."""
+"""The walk pauses to check unsure keys again once it has this many, so its memory does not grow with the store."""
 SETTLE = 6.0
 """Seconds after which every change seen in progress has ended: longer than a call may take."""
 ROUNDS = 6
 """The most checks of one key: a repair can reveal another problem."""
 NAMED = 20
 REMEMBERED = 100_000
-"""Findings that are remembered, so that one of a key that SCAN yields twice counts once."""
+"""Remembered findings: SCAN may yield a key twice, and its finding counts once."""
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ class Fsck:
         yield report
 
     async def _look_again(self, context: FsckContext, report: Report, repair: bool) -> AsyncGenerator[None, None]:
-        """Checks the keys again that changes in progress may have been between, when those have ended."""
+        """Checks unsure keys again, after any change that was in progress has ended."""
         if not context.unsure:
             return
         unsure, context.unsure = context.unsure, {}

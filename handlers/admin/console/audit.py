@@ -58,7 +58,7 @@ class AuditPage(ConsolePage):
     """The filter that was refused."""
 
     def chosen(self) -> dict[str, str]:
-        """The filters in the address, cut at what the log can have."""
+        """The filters in the address, cut to their longest useful length."""
         params = self.asked()
         cut = {name: (params.get(name) or "").strip()[: LONGEST.get(name, USUALLY)] for name in FILTERS}
         return {name: value for name, value in cut.items() if value}
@@ -148,7 +148,7 @@ class ConsoleEventHandler(AuditPage):
     """One event. Its address has the id of its entry in the log."""
 
     async def get(self, entry: str) -> None:
-        """Shows all that the log says of the event. Raises Refused("not_found") for one that is gone."""
+        """Shows every field of the event. Raises Refused("not_found") if the log no longer has it."""
         event = await self.store.security_events.one(entry)
         if event is None:
             raise Refused("not_found", Phrase("This event is no longer in the log."))

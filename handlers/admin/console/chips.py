@@ -43,8 +43,8 @@ class Chips(NamedTuple):
 
 
 def chips_of(page: str, chosen: Mapping[str, str], **names: Mapping[str, str]) -> Chips:
-    """The chips of a list at `page`. `chosen`: the parameters in force; one without a label stays in all addresses, and
-    is no chip. `names`: what people read in place of the values of a parameter."""
+    """The chips of a list at `page`. `chosen`: the parameters in force; one without a label stays in all addresses, but
+    gets no chip. `names`: what people read in place of the values of a parameter."""
     given = {name: value for name, value in chosen.items() if value}
     kept = {name: value for name, value in given.items() if name not in LABELS}
     return Chips(

@@ -29,8 +29,8 @@ DOMAIN = "latchkey"
 _MARKUP = re.compile(r"(<code>[^<]*</code>|<[^<>]*>|%\(\w+\)s)")
 _JOINER = "\N{WORD JOINER}"
 _SEAM = "".join(secrets.choice("\u2061\u2062\u2063\u2064") for _ in range(32))
-"""After a sentence of ours that no blank follows. A template has blanks between two messages. Nobody sees the mark, so
-that nobody can write one."""
+"""Marks the end of a sentence in a language without spaces between sentences: the blanks that follow it in the template
+are removed. The mark is random and never sent, so nobody can forge one."""
 _SEAMS = re.compile(rf"{_SEAM}\s*".encode())
 _SKIPPED = "<code>[^<]*</code>|<[^<>]*>"
 _NUMBERS = "count|number|days|hours|minutes|seconds|least|most|total|done|keys"
@@ -48,7 +48,7 @@ def together(text: str) -> str:
 
 
 def _unbroken(blanks: re.Pattern[str], text: str) -> str:
-    """A text with no-break spaces in place of blanks, which are the last character of what has a `gap`."""
+    """A text with no-break spaces in place of blanks: a match with a `gap` ends with its blank."""
     return blanks.sub(lambda found: found[0][:-1] + "\N{NO-BREAK SPACE}" if found["gap"] else found[0], text)
 
 

@@ -12,9 +12,9 @@ from babel import Locale
 
 class LanguageRow(NamedTuple):
     """A language. `code`: the name of its folder; `tag`: its language tag (RFC 5646) in pages; `name`: what its readers
-    call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. `hyphens` is a pattern of those
-    at which no line of a page ends, `soft` of the places where a line may part a long word, `blanks` of blanks at which
-    no line ends, apart from those after numbers; `plural`: the rule of plurals, where it is not CLDR's; `stop`: a full
+    call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. Patterns: `hyphens` at
+    which no line of a page ends, `soft` for places where a line may divide a long word, `blanks` at which no line ends,
+    apart from those after numbers; `plural`: the rule of plurals, where it is not CLDR's; `stop`: a full
     stop with room of its own, which no blank follows."""
 
     code: str
