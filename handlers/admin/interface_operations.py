@@ -14,7 +14,7 @@ class AdminOperation(NamedTuple):
     """`answer` names a schema of `interface_schemas.py`; `many`: a page of it. `query`: parameters; `body`: the schema
     of the request, empty for none. `once`: takes an `Idempotency-Key`. `status`: of a success.
     `image`: the request is a picture. `endless`: with `follow`, a page says whether there is more by now. `required`:
-    required parameters."""
+    parameters that a request must have."""
 
     summary: str
     answer: str

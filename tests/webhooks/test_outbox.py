@@ -92,7 +92,7 @@ async def test_events_of_this_process_are_relayed_at_once(store: Store) -> None:
     assert (await store.deliveries.list(world.app.client_id))[0].type == "user.deleted"
 
 
-async def test_only_a_shard_with_events_is_work(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_shard_without_events_starts_no_work(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[str] = []
 
     def begin(name: str) -> AbstractContextManager[None]:

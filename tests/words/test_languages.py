@@ -209,7 +209,7 @@ def test_a_line_in_japanese_ends_at_no_counter_or_particle_and_no_blank_is_betwe
     assert japanese.plain("3 日間。") == "3 日間。"
 
 
-def test_nobody_is_several_in_portuguese() -> None:
+def test_zero_takes_the_plural_in_portuguese() -> None:
     portuguese = shipped().by_code["pt"]
     assert [portuguese.plain_n("%(count)s person", "%(count)s people", count) for count in (0, 1, 2)] == [
         *("0 pessoas", "1 pessoa", "2 pessoas")

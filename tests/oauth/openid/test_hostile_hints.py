@@ -120,7 +120,7 @@ async def test_each_kind_of_token_is_refused_where_another_is_read(service: Serv
         assert taken == {read}, read
 
 
-async def test_a_form_that_is_no_text_gets_a_page(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_form_that_is_not_text_gets_an_error_page(service: Service, caplog: pytest.LogCaptureFixture) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "text/html"}
     for body in (b"_xsrf=%ff", b"_xsrf=a&id_token_hint=%ff", b"id_token_hint=a&_xsrf=%ff"):
         answer = await send(service.base_url + "/oauth/logout", "POST", body=body, headers=headers, described=False)
