@@ -56,7 +56,7 @@ async def test_a_page_has_the_language_that_the_browser_asks_for(service: Servic
 async def test_sentences_of_a_page_in_japanese_have_no_blank_between_them(service: Service) -> None:
     browser = await service.signed_in()
     page = (await browser.get("/account/delete", **{"Accept-Language": "ja"})).body.decode()
-    assert "現在はありません。アプリが自身の" in page
+    assert "してください。アプリが自身の" in page
 
 
 async def test_json_is_english(service: Service) -> None:
