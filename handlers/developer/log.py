@@ -71,7 +71,6 @@ _ANYWHERE: dict[str, str] = {
 TO_PROGRAMS = (
     Phrase("%(app)s did not register the address that it wants to send you back to."),
     Phrase("The app did not register these scopes: %(scopes)s."),
-    Phrase("The app did not register all of these scopes."),  # of an earlier release, kept for 30 days
     Phrase("A scope is unknown, or the app did not register it."),
     Phrase("An app with hosted storage asks for data:read or data:write."),
     Phrase("The only response type is code."),
@@ -88,7 +87,9 @@ TO_PROGRAMS = (
     Phrase("This needs the scope %(scope)s."),
 )
 """What apps are refused with most often. Programs, and the store, have these texts in English."""
-_STORED = StoredMessages(TO_PROGRAMS, ".{1,200}")
+OF_EARLIER_RELEASES = (Phrase("The app did not register all of these scopes."),)
+"""Messages that no request gets now. The log keeps them for 30 days."""
+_STORED = StoredMessages((*TO_PROGRAMS, *OF_EARLIER_RELEASES), ".{1,200}")
 
 
 @dataclass(frozen=True, slots=True)
