@@ -16,7 +16,7 @@ EVENT_FILTERS: Final = ("person", "app", "event", "operator")
 """The filters, by the names that the console, the management interface and the commands have for them."""
 
 
-class WrongFilter(ValueError):
+class WrongEventFilter(ValueError):
     """A filter that nothing can fit. `name`: the filter."""
 
     def __init__(self, text: str, name: str) -> None:
@@ -34,8 +34,8 @@ class EventFilters:
     async def of(self, person: str = "", app: str = "", event: str = "", operator: str = "") -> EventFilter:
         """A filter for a person's events (by user id, or by e-mail address with or without an account), an app's
         events, events of these names, a comma between two, and what an operator did (user id or address of a person,
-        id of an operator key); empty for any. Raises WrongFilter for what is no address, and for an operator's address
-        without an account: their earlier events have only the user id. Raises StoreUnavailable."""
+        id of an operator key); empty for any. Raises WrongEventFilter for what is no address, and for an operator's
+        address without an account: their earlier events have only the user id. Raises StoreUnavailable."""
         names = {name.strip() for name in event.split(",")}
         user = person if is_user_id(person) else ""
         address = _address(person, "person") if person and not user else ""
@@ -45,7 +45,9 @@ class EventFilters:
         if "@" in operator:
             acted = await self._user(_address(operator, "operator"))
             if not acted:
-                raise WrongFilter(Phrase("No account has this address now. Give the operator’s user ID."), "operator")
+                raise WrongEventFilter(
+                    Phrase("No account has this address now. Give the operator’s user ID."), "operator"
+                )
             by = f"person {acted}"
 
         def wanted(one: AuditEvent) -> bool:
@@ -67,4 +69,4 @@ def _address(text: str, name: str) -> str:
     try:
         return normalise_email(text)
     except ValueError as error:
-        raise WrongFilter(error.args[0], name) from None
+        raise WrongEventFilter(error.args[0], name) from None

@@ -18,7 +18,7 @@ from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_reading import LATEST, EventFilter
 from store.clock import wall
 from store.moments import at
-from store.operators.event_filter import EVENT_FILTERS, WrongFilter
+from store.operators.event_filter import EVENT_FILTERS, WrongEventFilter
 from store.operators.trail_formats import ENDINGS, MEDIA_TYPES, exported
 from store.phrases import Phrase
 from store.refused import Refused
@@ -67,7 +67,7 @@ class AuditPage(ConsolePage):
         """The filter, and beginning and end in epoch ms. Raises Refused("invalid_request")."""
         try:
             known = await self.store.event_filters.of(*(chosen.get(name, "") for name in EVENT_FILTERS))
-        except WrongFilter as error:
+        except WrongEventFilter as error:
             self.wrong = error.name
             raise Refused("invalid_request", error.args[0]) from None
         begin, end = self._moment(chosen, "since", Phrase("Since")), self._moment(chosen, "until", Phrase("Until"))
