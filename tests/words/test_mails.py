@@ -20,6 +20,7 @@ from handlers.developer.app_changes import changed_lines
 from outbound.mail.mail import Mail
 from outbound.mail.message import WIDTH, flowing, plain, plain_text
 from outbound.mail.room import MailRoom
+from runtime.http.tornado_private import ENCODER
 from store.accounts.undoing import Undo
 from store.apps.owners.undoing import taken_back_phrase
 from store.apps.registration import Registration
@@ -200,3 +201,10 @@ async def test_lists_in_mails_are_in_the_persons_language(memory_store: Store) -
     lines = list(lists_of(posted))
     assert len(lines) == mails.MOST_LINES + 1 + 4
     assert [line for line in lines if not line.startswith("⟦")] == []
+
+
+@pytest.mark.parametrize("code", ["de", "ja"])
+def test_a_message_among_the_values_of_a_mail_has_no_signs_of_a_page(code: str) -> None:
+    message = Phrase("E-mail address changed") if code == "de" else Phrase("Your password was changed.")
+    wording = Wording(shipped().by_code[code])
+    assert wording.plain_names()[ENCODER](message).decode() == wording.say(message)

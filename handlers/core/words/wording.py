@@ -59,11 +59,15 @@ class Wording:
     def plain_names(self) -> dict[str, Any]:
         """What templates of mails use of this."""
         language = self.language
-        return {**self.names(), "_": language.plain, "_n": language.plain_n}
+        return {**self.names(), "_": language.plain, "_n": language.plain_n, ENCODER: self.encoded_plain}
 
     def encoded(self, value: Any) -> bytes:
         """A value of a template in UTF-8; messages are translated."""
         return encoded(self.language.say(value, on_page=True) if type(value) is Phrase else value)
+
+    def encoded_plain(self, value: Any) -> bytes:
+        """The same in a text that is no HTML."""
+        return encoded(self.say(value) if type(value) is Phrase else value)
 
     def day(self, at: datetime) -> str:
         """The day of `at` in words: "3 October 2026"."""
