@@ -25,10 +25,8 @@ from store.refused import Refused
 
 AUDIT = "/admin/audit"
 FILTERS = ("person", "app", "operator", "event", "request", "since", "until")
-USUALLY = 254
-"""Characters of a filter."""
-LONGEST = {"event": 2000}
-"""The same for filters that take a list."""
+LONGEST = dict.fromkeys(FILTERS, 254) | {"event": 2000}
+"""Characters of each filter. Events are a list."""
 PAGE = 30
 """Events on a page."""
 RESULTS = {"refused": Phrase("refused"), "failed": Phrase("failed")}
@@ -60,7 +58,7 @@ class AuditPage(ConsolePage):
     def chosen(self) -> dict[str, str]:
         """The filters in the address, cut to their longest useful length."""
         params = self.asked()
-        cut = {name: (params.get(name) or "").strip()[: LONGEST.get(name, USUALLY)] for name in FILTERS}
+        cut = {name: (params.get(name) or "").strip()[: LONGEST[name]] for name in FILTERS}
         return {name: value for name, value in cut.items() if value}
 
     async def filter_of(self, chosen: dict[str, str]) -> tuple[EventFilter, int, int | None]:
@@ -113,6 +111,7 @@ class ConsoleAuditHandler(AuditPage):
             AUDIT,
             Phrase("Audit"),
             chosen=chosen,
+            longest=LONGEST,
             error=error,
             wrong=self.wrong,
             people=people,

@@ -7,7 +7,7 @@ from datetime import date
 from types import SimpleNamespace as Sample
 from typing import Any
 
-from handlers.admin.console.audit import FILTERS, RESULTS, ShownEvent
+from handlers.admin.console.audit import FILTERS, LONGEST, RESULTS, ShownEvent
 from handlers.admin.console.chips import chips_of
 from handlers.admin.console.figures import charts_of
 from handlers.admin.console.overview import ChecklistRow
@@ -94,7 +94,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     )
     audit: dict[str, Any] = {**frame, "chosen": dict.fromkeys(FILTERS, text)}
     audit |= {"results": RESULTS, "error": "", "wrong": "", "people": {text: text}, "days": 90}
-    audit |= {"first": text, "onward": text}
+    audit |= {"first": text, "onward": text, "longest": LONGEST}
     days = [DayFigures(date(2026, 11, one), 5, 2, 1, 3) for one in (25, 26)]
     plots = {"charts": charts_of(days, SPOKEN), "csv": "/admin/sign-ins"}
     no_plots = {"charts": charts_of([DayFigures(date(2026, 11, 26))], SPOKEN), "csv": "/admin/sign-ins"}
