@@ -13,7 +13,7 @@ from handlers.core.params import Params
 from observability.spans import continued
 from store.names import check_reason, is_user_id
 from store.operators.bulk_acts import BULK_ACTS, MOST_PEOPLE, REASONS, BulkOrder, BulkPlan
-from store.phrases import Phrase
+from store.phrases import Phrase, plural
 from store.refused import Refused
 
 BULK = f"{PEOPLE}/bulk"
@@ -47,6 +47,12 @@ def skipped(why: str) -> str:
     return with_role_names(REASONS.find(why))
 
 
+def title_of(act: str, people: int) -> Phrase:
+    """What is done, and to how many people."""
+    whom = plural("%(count)s person", "%(count)s people", people)
+    return Phrase("%(act)s: %(whom)s", act=ACT_NAMES[act], whom=whom)
+
+
 class BulkPage(FieldsPage):
     """Shared by these pages."""
 
@@ -66,7 +72,7 @@ class BulkPage(FieldsPage):
         self.show_page(
             "admin/bulk.html",
             PEOPLE,
-            ACT_NAMES[order.act],
+            title_of(order.act, plan.people),
             act=order.act,
             act_name=ACT_NAMES[order.act],
             order=order,
@@ -125,8 +131,7 @@ class ConsoleBulkProgressHandler(BulkPage):
         self.show_page(
             "admin/bulk_progress.html",
             PEOPLE,
-            ACT_NAMES[job.order["act"]],
-            act_name=ACT_NAMES[job.order["act"]],
+            title_of(job.order["act"], job.total),
             job=job,
             changed=job.report.get("changed", 0),
             refused=job.report.get("refused", 0),
