@@ -8,6 +8,8 @@ from email import message_from_bytes, policy
 from pathlib import Path
 from typing import NamedTuple
 
+from outbound.mail.message import plain_text
+
 MOST = 50
 MOST_BYTES = 64 * 1024
 _NAME = re.compile(r"([0-9]{20})-[0-9a-f]{8}")
@@ -47,7 +49,5 @@ class Inbox:
         except FileNotFoundError:
             return None
         message = message_from_bytes(content, policy=policy.default)
-        body = message.get_body(("plain",))
-        text = body.get_content() if body else ""
         at = datetime.fromtimestamp(int(made[1]) // 1_000_000_000, UTC)
-        return SpooledMail(name, at, str(message["To"] or ""), str(message["Subject"] or ""), text)
+        return SpooledMail(name, at, str(message["To"] or ""), str(message["Subject"] or ""), plain_text(message))

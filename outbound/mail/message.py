@@ -61,9 +61,9 @@ def flowing(text: str) -> str:
 
 
 def plain_text(message: EmailMessage) -> str:
-    """The text of a composed mail."""
+    """The text of a composed mail, without the CRs that its lines have on their way."""
     part = message.get_body(("plain",))
-    return str(part.get_content()) if part else ""
+    return str(part.get_content()).replace("\r\n", "\n") if part else ""
 
 
 def _address(text: str, name: str = "") -> Address:
