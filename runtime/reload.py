@@ -96,8 +96,9 @@ class Fresh:
     def take(cls, before: Settings, handover: Handover) -> Fresh | None:
         """The latest configuration handed over, already checked; None if there is none."""
         content = handover.take()
-        # The bytes come from the supervisor, which forked this process.
-        return None if content is None else cls.of(before, *pickle.loads(content))  # noqa: S301
+        if content is None:
+            return None
+        return cls.of(before, *pickle.loads(content))  # noqa: S301  # from the supervisor, which forked this process
 
     def keep(self, runtime: Runtime) -> None:
         """Keeps the configuration for processes that start later, and applies the log settings."""

@@ -7,7 +7,8 @@ import gc
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,12 @@ from tests.support.http.upstream import ScriptedUpstream
 from tests.support.lists import reading
 from tests.support.lists.reading import APART
 from tests.support.processes.clusters import Cluster, Replicated
-from tests.support.processes.engines import Engine, FakeClock, redis_server, valkey
+from tests.support.processes.engines import Engine, FakeClock, Ticking, redis_server, valkey
 from tests.support.processes.operator_commands import Home
 from tests.support.processes.store_owners import end_stores
 from tests.support.store import quick_lua
 from tests.support.store.ai_spender import models_on
+from tests.support.store.lost_answers import OpenNew, store_on
 
 # On a busy machine a second can pass between two inputs.
 hypothesis.settings.register_profile("busy", suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -235,6 +237,19 @@ def open_store(io_loop: IOLoop, keys: Keys) -> Iterator[OpenStore]:
 
 
 @pytest.fixture
+def open_new(keys: Keys) -> OpenNew:
+    """Opens stores inside a test, as separate processes would."""
+
+    @asynccontextmanager
+    async def opened(url: str) -> AsyncIterator[Store]:
+        store = store_on(await connect(url), keys)
+        yield store
+        await store.close()
+
+    return opened
+
+
+@pytest.fixture
 def store(open_store: OpenStore, engine_url: str) -> Store:
     """A store on each engine in turn: what is tested with it holds on all of them."""
     return open_store(engine_url)
@@ -245,6 +260,12 @@ def clock() -> Iterator[FakeClock]:
     """Moves the time of fakeredis."""
     with FakeClock() as moved:
         yield moved
+
+
+@pytest.fixture
+def ticking() -> Ticking:
+    """Moves the time of a cache or a window of this process."""
+    return Ticking()
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from dev.bench.measure import progress, table
 from dev.bench.parts import results
@@ -166,14 +167,10 @@ def key_table(one: Footprint) -> str:
     return table(("key", "encoding", f"{one.version}, B"), rows)
 
 
-def load(measured: dict[str, object]) -> list[Footprint]:
+def load(measured: dict[str, Any]) -> list[Footprint]:
     """The footprints from a run's JSON."""
-    stores: list[dict[str, object]] = measured["stores"]  # type: ignore[assignment]  # JSON
-    return [
-        # JSON.
-        Footprint(str(one["version"]), one["things"], [Row(**row) for row in one["rows"]])  # type: ignore[arg-type, attr-defined]
-        for one in stores
-    ]
+    stores: list[dict[str, Any]] = measured["stores"]
+    return [Footprint(str(one["version"]), one["things"], [Row(**row) for row in one["rows"]]) for one in stores]
 
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -32,8 +32,8 @@ class Meter:
                 self.total += spent
                 self.longest = max(self.longest, spent)
 
-        Handle._run = measured  # type: ignore[method-assign, assignment]
+        Handle._run = measured  # type: ignore[method-assign, assignment]  # asyncio has no hook for it
         return self
 
     def __exit__(self, *raised: object) -> None:
-        Handle._run = self._run  # type: ignore[method-assign, assignment]
+        Handle._run = self._run  # type: ignore[method-assign, assignment]  # puts asyncio's own back

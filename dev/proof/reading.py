@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from dev.bench.measure import ROOT, Unexpected, progress
@@ -120,8 +121,7 @@ async def read_documents(worker: Worker) -> None:
     tokens = worker.tokens
     assert tokens is not None
     for name in NAMES:
-        # Mypy does not infer the default of a lambda.
-        await until_acked(worker, lambda name=name: worker.get(tokens, name))  # type: ignore[misc]
+        await until_acked(worker, partial(worker.get, tokens, name))
     answers: list[Response] = []
 
     async def kept(ask: Callable[[], Awaitable[tuple[Op, Response]]]) -> Op:

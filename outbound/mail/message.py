@@ -8,7 +8,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, localtime, make_msgid
 from textwrap import wrap
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from outbound.mail.mail import HtmlBody, Mail
 from store.clock import wall
@@ -104,8 +104,8 @@ def compose(
     if body:
         message.add_alternative(body.html, subtype="html", cte=_encoding(body.html))
         for image in body.images:
-            html = message.get_payload()[1]  # type: ignore[index]  # the second alternative
-            html.add_related(image.content, "image", image.kind, cid=f"<{image.cid}>", disposition="inline")  # type: ignore[union-attr]
+            _, html = cast(list[EmailMessage], message.get_payload())  # the alternatives
+            html.add_related(image.content, "image", image.kind, cid=f"<{image.cid}>", disposition="inline")
     if mail.language:  # RFC 3282; after the content, which takes its headers with it
         message["Content-Language"] = mail.language
     return message

@@ -39,9 +39,8 @@ class _Bounds:
         self._read_until_regex, self._read_until = stream.read_until_regex, stream.read_until
         self._chunks = self._total = 0
         self._size: Future[bytes] | None = None
-        # Tornado has no hook for either.
-        stream.read_until_regex = self._read_head  # type: ignore[method-assign]
-        stream.read_until = self._read_size  # type: ignore[method-assign]
+        stream.read_until_regex = self._read_head  # type: ignore[method-assign]  # Tornado has no hook for it
+        stream.read_until = self._read_size  # type: ignore[method-assign]  # nor for this
 
     async def _read_head(self, regex: bytes, max_bytes: int | None = None) -> bytes:
         self._chunks = self._total = 0

@@ -217,7 +217,7 @@ class UnparsedRequest(HTTPServerRequest):
 def parse_body_with(request: HTTPServerRequest, parse: Callable[[], None]) -> None:
     """Replaces the parser of forms. Relies on: Tornado calls `_parse_body` of the request, before the handler's
     `prepare` and not for a body that is streamed."""
-    request._parse_body = parse  # type: ignore[method-assign]
+    request._parse_body = parse  # type: ignore[method-assign]  # in place of Tornado's
 
 
 # Servers.

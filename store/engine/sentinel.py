@@ -34,9 +34,9 @@ def connect_sentinel(url: str, timeout: float, max_connections: int) -> Client:
     share = timeout / (len(sentinels) + 1)
     asking = {**connection_options(share), "retry": no_retry(), **tls, **login}
     kept = {**pool_options(timeout, max_connections), **options}
-    # The base classes of these two have no types.
-    manager = Sentinels(sentinels, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]
-    return _PrimaryClient.on(_PrimaryPool(service, manager, **kept), timeout)  # type: ignore[no-untyped-call]
+    manager = Sentinels(sentinels, sentinel_kwargs=asking)  # type: ignore[no-untyped-call]  # its base has no types
+    pool = _PrimaryPool(service, manager, **kept)  # type: ignore[no-untyped-call]  # nor has the base of this
+    return _PrimaryClient.on(pool, timeout)
 
 
 class Sentinels(Sentinel):

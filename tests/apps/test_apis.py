@@ -17,9 +17,10 @@ from store.apps.registration import InvalidRegistration, Registration
 from store.names import check_client_id
 from store.refused import Refused
 from store.wiring import Store
-from tests.apps.test_app_cache import OpenNew, Ticking, open_new, subscribed, ticking, until  # noqa: F401  # fixtures
+from tests.apps.test_app_cache import subscribed, until
 from tests.support.lists.offenders import each
-from tests.support.processes.engines import Engine
+from tests.support.processes.engines import Engine, Ticking
+from tests.support.store.lost_answers import OpenNew
 
 READ = ApiScope("orders:read", "See your orders")
 ANY = ApiRegistration("https://orders.example", "Orders", (READ,))
@@ -149,7 +150,7 @@ async def test_an_identifier_registers_once(memory_store: Store) -> None:
 
 
 @pytest.mark.gen_test
-async def test_simultaneous_registrations_give_one_secret(valkey_engine: Engine, open_new: OpenNew) -> None:  # noqa: F811
+async def test_simultaneous_registrations_give_one_secret(valkey_engine: Engine, open_new: OpenNew) -> None:
     async with open_new(valkey_engine.url) as store:
         await store.client.flushall()
         outcomes = await asyncio.gather(*[store.apis.create(ANY) for _ in range(50)], return_exceptions=True)
@@ -162,7 +163,7 @@ async def test_simultaneous_registrations_give_one_secret(valkey_engine: Engine,
 
 
 @pytest.mark.gen_test
-async def test_rotations_at_once_lose_none(valkey_engine: Engine, open_new: OpenNew) -> None:  # noqa: F811
+async def test_rotations_at_once_lose_none(valkey_engine: Engine, open_new: OpenNew) -> None:
     async with open_new(valkey_engine.url) as store:
         await store.client.flushall()
         await store.apis.create(ANY)
@@ -215,8 +216,7 @@ async def test_an_api_that_is_registered_again_is_another_one(memory_store: Stor
 
 @pytest.mark.gen_test
 async def test_simultaneous_registrations_after_a_deletion_give_one_secret(
-    valkey_engine: Engine,
-    open_new: OpenNew,  # noqa: F811
+    valkey_engine: Engine, open_new: OpenNew
 ) -> None:
     async with open_new(valkey_engine.url) as store:
         await store.client.flushall()
@@ -251,8 +251,7 @@ async def test_a_disabled_api_is_found_and_not_active(memory_store: Store) -> No
 @pytest.mark.trap(35)
 @pytest.mark.gen_test
 async def test_without_an_announcement_a_change_shows_within_five_seconds(
-    memory_store: Store,
-    ticking: Ticking,  # noqa: F811
+    memory_store: Store, ticking: Ticking
 ) -> None:
     other = Apis(memory_store.client, memory_store.scripts, ticking)
     await memory_store.apis.create(ANY)
@@ -266,10 +265,7 @@ async def test_without_an_announcement_a_change_shows_within_five_seconds(
 
 @pytest.mark.trap(35)
 @pytest.mark.gen_test(timeout=60)
-async def test_a_change_on_one_process_is_announced_to_the_others(
-    valkey_engine: Engine,
-    open_new: OpenNew,  # noqa: F811
-) -> None:
+async def test_a_change_on_one_process_is_announced_to_the_others(valkey_engine: Engine, open_new: OpenNew) -> None:
     async with open_new(valkey_engine.url) as one, open_new(valkey_engine.url) as other:
         await one.client.flushall()
         await one.apis.create(ANY)
@@ -282,7 +278,7 @@ async def test_a_change_on_one_process_is_announced_to_the_others(
 
 
 @pytest.mark.gen_test
-async def test_a_text_that_is_no_client_id_costs_no_read_and_no_room(valkey_engine: Engine, open_new: OpenNew) -> None:  # noqa: F811
+async def test_a_text_that_is_no_client_id_costs_no_read_and_no_room(valkey_engine: Engine, open_new: OpenNew) -> None:
     async with open_new(valkey_engine.url) as store:
         await store.client.config_resetstat()
         assert await store.apis.find("x" * 1000) is None

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -15,46 +13,13 @@ from store.apps import cache as module
 from store.apps.apps import Apps
 from store.apps.cache import CACHE_SECONDS
 from store.apps.registration import Registration
-from store.crypto.keyring import Keys
-from store.engine.connect import connect
 from store.errors import StoreUnavailable
 from store.wiring import Store
-from tests.support.processes.engines import Engine, valkey
-from tests.support.store.lost_answers import store_on
+from tests.support.processes.engines import Engine, Ticking, valkey
+from tests.support.store.lost_answers import OpenNew
 from tests.support.store.world import CALLBACK
 
 ANY = Registration("an-app", "An App", (CALLBACK,), ("profile",))
-
-
-OpenNew = Callable[[str], Any]
-
-
-@pytest.fixture
-def open_new(keys: Keys) -> OpenNew:
-    """Opens stores inside a test, as separate processes would."""
-
-    @asynccontextmanager
-    async def opened(url: str) -> AsyncIterator[Store]:
-        store = store_on(await connect(url), keys)
-        yield store
-        await store.close()
-
-    return opened
-
-
-class Ticking:
-    """A clock for the cache that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def ticking() -> Ticking:
-    return Ticking()
 
 
 @pytest.fixture

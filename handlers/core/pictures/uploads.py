@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
-from tornado.httputil import HTTPConnection, HTTPFile, HTTPInputError, parse_body_arguments
+from tornado.httputil import HTTPFile, HTTPInputError, parse_body_arguments
 from tornado.web import stream_request_body
 
 from handlers.core.page import PageHandler
@@ -45,9 +45,8 @@ class Upload(PageHandler):
         process."""
         if self.request.method != "POST":
             return
-        connection = cast(HTTPConnection, self.request.connection)
-        # All connections of servers have this method.
-        connection.set_max_body_size(PASSED_OVER * self.most)  # type: ignore[attr-defined]
+        connection = cast(Any, self.request.connection)  # those of both servers have the method
+        connection.set_max_body_size(PASSED_OVER * self.most)
         self.check_same_origin()
         session = self.require_session()
         await self.store.sessions.profile(session)

@@ -61,7 +61,7 @@ class TextEvent(StreamEvent):
         self.more = False
 
     @property
-    def data(self) -> dict[str, Any]:  # type: ignore[override]
+    def data(self) -> dict[str, Any]:  # type: ignore[override]  # an attribute of other events, which nobody sets
         """The JSON object, parsed again each time."""
         value: dict[str, Any] = read_json(self.json)
         return value

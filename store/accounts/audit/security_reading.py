@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 from store import keys
 from store.accounts.audit.logged_event import AuditEvent, unpacked
@@ -138,7 +138,7 @@ class SecurityEvents:
 
     async def follow(
         self, after: TrailPosition | str, since: int = 0, wanted: EventFilter = lambda event: True
-    ) -> AsyncIterator[AuditEvent | None]:
+    ) -> AsyncGenerator[AuditEvent | None]:
         """Yields wanted events as they arrive, without end: after a position or the entry `after`, and not from before
         `since` (epoch milliseconds). Yields None whenever nothing more is available."""
         seen = _Seen()
@@ -258,11 +258,10 @@ class SecurityEvents:
         return _part(reply.rows("pages"), most, None, backwards=backwards)
 
 
-def _part(pages: Sequence[list[list[bytes]]], most: int, edge: EntryPlace | None, *, backwards: bool) -> _Part:
+def _part(pages: Sequence[list[Any]], most: int, edge: EntryPlace | None, *, backwards: bool) -> _Part:
     """The part in the pages of a source. `edge`: where its last day ends, if there are more."""
     entries = [
-        [_Entry(_place(entry), stream, row) for entry, row in page]  # type: ignore[arg-type]
-        for stream, page in zip(STREAMS, pages, strict=True)
+        [_Entry(_place(entry), stream, row) for entry, row in page] for stream, page in zip(STREAMS, pages, strict=True)
     ]
     ends = [page[-1].place for page in entries if len(page) >= most]
     ends += [edge] if edge else []

@@ -29,7 +29,7 @@ class PasskeyThread:
 def load() -> None:
     """Loads the library that checks answers. A server loads it at its start: no request waits for it, and workers
     share its memory."""
-    from store.accounts.signin import passkey_checks  # noqa: F401
+    from store.accounts.signin import passkey_checks  # noqa: F401  # the import loads it
 
 
 def _check_new(relying_party: RelyingParty, challenge: str, answer: PasskeyResponse, name: str) -> NewPasskey:

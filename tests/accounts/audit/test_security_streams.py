@@ -288,7 +288,7 @@ async def test_streams_are_merged_by_time_over_pages_with_limits_and_filters(
     assert [int(one.person, 16) for one in await events.newest(20)] == found[-20:]
     of_two = {f"{3:032x}", f"{50:032x}"}
     assert [one.person for one in await events.newest(2, wanted=lambda one: one.person in of_two)] == sorted(of_two)
-    async with aclosing(events.follow("0-0")) as following:  # type: ignore[type-var]
+    async with aclosing(events.follow("0-0")) as following:
         followed = [one async for one in until_pause(following)]
     assert [int(one.person, 16) for one in followed] == found
 
@@ -318,7 +318,7 @@ async def test_followers_get_each_event_of_two_writers_once_and_in_order(
 
     async def follow() -> list[AuditEvent]:
         found: list[AuditEvent] = []
-        async with aclosing(reader.security_events.follow("0-0")) as following:  # type: ignore[type-var]
+        async with aclosing(reader.security_events.follow("0-0")) as following:
             async for one in following:
                 if one is not None:
                     found.append(one)

@@ -15,8 +15,8 @@ from store.oauth.portions import Allotment, Portions
 from store.refused import Refused
 from store.results import Window
 from store.wiring import Store
-from tests.apps.test_app_cache import OpenNew, Ticking, open_new, ticking  # noqa: F401  # fixtures
-from tests.support.processes.engines import Engine
+from tests.support.processes.engines import Engine, Ticking
+from tests.support.store.lost_answers import OpenNew
 
 CALLER = "api_caller"
 
@@ -58,7 +58,7 @@ async def test_one_process_admits_exactly_the_limit(memory_store: Store, limit: 
 
 
 @pytest.mark.gen_test
-async def test_a_caller_s_burst_at_once_is_bounded(valkey_engine: Engine, open_new: OpenNew) -> None:  # noqa: F811
+async def test_a_caller_s_burst_at_once_is_bounded(valkey_engine: Engine, open_new: OpenNew) -> None:
     """100 requests at once on two processes."""
     async with open_new(valkey_engine.url) as store:
         await store.client.flushall()
@@ -71,7 +71,7 @@ async def test_a_caller_s_burst_at_once_is_bounded(valkey_engine: Engine, open_n
 
 
 @pytest.mark.gen_test
-async def test_the_store_hears_of_a_portion_and_not_of_each_call(valkey_engine: Engine, open_new: OpenNew) -> None:  # noqa: F811
+async def test_the_store_hears_of_a_portion_and_not_of_each_call(valkey_engine: Engine, open_new: OpenNew) -> None:
     async with open_new(valkey_engine.url) as store:
         await store.client.flushall()
         windows = of(store, 6000)
@@ -119,7 +119,7 @@ async def test_what_was_admitted_on_credit_is_counted(memory_store: Store) -> No
 
 
 @pytest.mark.gen_test
-async def test_a_full_window_is_asked_again_when_it_says_so(memory_store: Store, ticking: Ticking) -> None:  # noqa: F811
+async def test_a_full_window_is_asked_again_when_it_says_so(memory_store: Store, ticking: Ticking) -> None:
     windows = of(memory_store, 20, ticking)
     assert len(await admitted(windows, 30)) == 20
     memory_store.scripts.observer = lambda name, *_: pytest.fail(f"{name} ran while the window was full")
@@ -131,7 +131,7 @@ async def test_a_full_window_is_asked_again_when_it_says_so(memory_store: Store,
 
 
 @pytest.mark.gen_test
-async def test_an_old_portion_adds_nothing_to_a_later_window(memory_store: Store, ticking: Ticking) -> None:  # noqa: F811
+async def test_an_old_portion_adds_nothing_to_a_later_window(memory_store: Store, ticking: Ticking) -> None:
     windows = of(memory_store, 600, ticking)
     await windows.take(CALLER)
     await settled(windows)

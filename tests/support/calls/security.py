@@ -35,7 +35,7 @@ async def _(w: World) -> Call:
 @call("security_events.follow", "read_trail", "read_events")
 async def _(w: World) -> Call:
     async def first() -> AuditEvent | None:
-        async with aclosing(w.store.security_events.follow("0-0")) as events:  # type: ignore[type-var]
+        async with aclosing(w.store.security_events.follow("0-0")) as events:
             return await anext(events)
 
     return first

@@ -152,6 +152,16 @@ async def _read_request(reader: asyncio.StreamReader) -> tuple[str, bytes]:
     return words[0].decode().upper(), bytes(raw)
 
 
+class Ticking:
+    """A clock of this process that a test moves, in seconds."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class FakeClock:
     """Moves fakeredis's time: key expiry, `TIME` (in scripts too) and every absolute expiry follow it.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from redis.asyncio import Redis
@@ -18,6 +18,9 @@ from tests.support.processes.engines import DroppingProxy, Engine
 from tests.support.store.world import World
 
 SCRIPTS = load_scripts()
+
+OpenNew = Callable[[str], AbstractAsyncContextManager[Store]]
+"""Opens a store on a URL inside a test, as another process would."""
 
 
 def store_on(client: Redis, keys: Keys, wait: Wait | None = None) -> Store:
