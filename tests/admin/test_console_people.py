@@ -10,6 +10,7 @@ import pytest
 
 from handlers.core.format import MINUS
 from store import keys
+from store.operators.roles import OperatorRole
 from tests.admin.conftest import Console, Operator
 from tests.support.http.driver import EMAIL, NAME, PASSWORD
 from tests.support.store.many_documents import stock
@@ -205,14 +206,16 @@ async def test_documents_leave_only_with_an_admin(console: Console) -> None:
     await service.tokens()
     await stock(service.store, service.ada, "web-app", {"notes/a": b'"a secret text"'})
     path = f"/admin/people/{service.ada}/export"
-    for role, documents, there in (("admin", "yes", True), ("admin", "", False), ("support", "", False)):
-        one = await console.operator(role, f"{role}{documents}@example.com")  # type: ignore[arg-type]
+    asked: list[tuple[OperatorRole, str, bool]] = [("admin", "yes", True), ("admin", "", False), ("support", "", False)]
+    for role, documents, there in asked:
+        one = await console.operator(role, f"{role}{documents}@example.com")
         answer = await one.send(path, format="jsonl", documents=documents, confirm_password=PASSWORD)
         assert (answer.code, b"a secret text" in answer.body) == (200, there)
         assert answer.headers["Content-Disposition"] == f'attachment; filename="person-{service.ada}.jsonl"'
         assert answer.headers["Cache-Control"] == "no-store"
-    for role in ("support", "auditor"):
-        one = await console.operator(role, f"greedy-{role}@example.com")  # type: ignore[arg-type]
+    roles: tuple[OperatorRole, ...] = ("support", "auditor")
+    for role in roles:
+        one = await console.operator(role, f"greedy-{role}@example.com")
         answer = await one.send(path, format="jsonl", documents="yes", confirm_password=PASSWORD)
         assert (answer.code, b"a secret text" in answer.body) == (403, False)
 

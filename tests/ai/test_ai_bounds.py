@@ -58,7 +58,7 @@ async def test_an_answer_ended_by_a_stop_sequence_is_charged(
     spender = await Spender.make(service)
     reply = message(stop_reason="stop_sequence", stop_sequence="YES", usage={"input_tokens": 25, "output_tokens": 4})
     reply["content"] = []
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**reply, "usage": {"input_tokens": 25}}},
         {
             "type": "message_delta",
@@ -67,7 +67,7 @@ async def test_an_answer_ended_by_a_stop_sequence_is_charged(
         },
         {"type": "message_stop"},
     ]
-    upstream.plan = Plan(reply, events=events)  # type: ignore[arg-type]
+    upstream.plan = Plan(reply, events=events)
     assert (await spender.ask(question(stream=stream, stop_sequences=["YES", "NO"]))).code == 200
     assert await spender.charged() == [cost(25, 4)]
 

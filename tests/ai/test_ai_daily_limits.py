@@ -6,6 +6,7 @@ import socket
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tornado.ioloop import IOLoop
@@ -99,6 +100,12 @@ async def test_a_hundred_calls_at_once_on_two_servers_never_exceed_the_daily_lim
     assert told["app_spend_limit"] > 0
 
 
+def limited(setting: str, most: int) -> Settings:
+    """Settings with this limit."""
+    changes: dict[str, Any] = {setting: most}
+    return Settings(**changes)
+
+
 @pytest.fixture
 def site(ai_site: Site) -> Site:
     """The model runs on the scripted upstream."""
@@ -113,10 +120,10 @@ def site(ai_site: Site) -> Site:
 async def test_a_refusal_names_the_limit_and_when_to_retry(
     service: Service, upstream: ScriptedUpstream, setting: str, code: str
 ) -> None:
-    limit_store(service.store, Settings(**{setting: 4_000}))  # type: ignore[arg-type]
+    limit_store(service.store, limited(setting, 4_000))
     spender = await Spender.make(service)
     assert (await spender.ask()).code == 200
-    limit_store(service.store, Settings(**{setting: 1_000}))  # type: ignore[arg-type]
+    limit_store(service.store, limited(setting, 1_000))
     long = question("a" * 4_000)
     answer = await spender.ask(long, NATIVE)
     assert "(UTC)" in assert_error(answer, 402, code)
@@ -126,5 +133,5 @@ async def test_a_refusal_names_the_limit_and_when_to_retry(
     assert (answer.code, json_of(answer)["error"]["type"]) == (402, "billing_error")
     assert "Retry-After" in answer.headers
     other = replace(spender, app=(app := await service.add_app("other-app")), token=await mint(service, app))
-    limit_store(service.store, Settings(**{setting: 1_000 if code.startswith("person") else 4_000}))  # type: ignore[arg-type]
+    limit_store(service.store, limited(setting, 1_000 if code.startswith("person") else 4_000))
     assert (await other.ask()).code == (402 if code.startswith("person") else 200)

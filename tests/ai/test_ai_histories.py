@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -173,7 +173,7 @@ async def charged(history: History) -> tuple[int, bool]:
         hold = await app.hold(HELD_INPUT, HELD_OUTPUT, price=KINDS, key="k" if history.keyed else None)
         server = Server(history)
         always = ((datetime(2026, 1, 1, tzinfo=UTC), KINDS),)
-        model = Model("acting", "Acting", server, "acting", 1000, 1000, always)  # type: ignore[arg-type]
+        model = Model("acting", "Acting", cast(Any, server), "acting", 1000, 1000, always)
         deadline = asyncio.get_running_loop().time() + 60
         asked = SameMessages({**QUESTION, "max_tokens": HELD_OUTPUT}, model)
         server.call = Call(store.calls, hold, model, asked, deadline, Measures(), envelope)

@@ -12,7 +12,7 @@ from handlers.core.application import Latchkey
 from handlers.core.site import Site
 from outbound.ai.tokens import count, count_request
 from tests.support.http.driver import Service, json_of, send_raw
-from tests.support.http.upstream import TEXT, Plan, ScriptedUpstream, error, events_of, failing, message
+from tests.support.http.upstream import TEXT, Ending, Plan, ScriptedUpstream, error, events_of, failing, message
 from tests.support.processes.engines import FakeClock
 from tests.support.store.ai_spender import (
     NATIVE,
@@ -208,12 +208,12 @@ async def test_an_interrupted_call_is_charged_once_under_its_key(
 @pytest.mark.trap(30)
 @pytest.mark.parametrize("then", ["hang", "pings", "cut"])
 async def test_an_upstream_failure_after_the_app_left_charges_what_arrived(
-    service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, then: str
+    service: Service, app: Latchkey, site: Site, upstream: ScriptedUpstream, then: Ending
 ) -> None:
     spender = await Spender.make(service)
     hurry(site)
     gate = asyncio.Semaphore(8)
-    upstream.plan = Plan(stops_after=10, then=then, gate=gate)  # type: ignore[arg-type]
+    upstream.plan = Plan(stops_after=10, then=then, gate=gate)
     opened = await (await OpenStream.open(spender, key="k1")).begin()
     await opened.read(8)
     opened.cut()

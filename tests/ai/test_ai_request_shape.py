@@ -45,6 +45,11 @@ def content(value: Any) -> dict[str, Any]:
     return question(messages=[{"role": "user", "content": value}])
 
 
+def wrong(*values: Any) -> tuple[Any, ...]:
+    """Values of any type for a field, each of them wrong."""
+    return values
+
+
 def source(kind: str, **fields: Any) -> dict[str, Any]:
     return {"type": kind, "source": fields}
 
@@ -55,15 +60,17 @@ REFUSED = {
     "an empty model": question(model=""),
     "a NUL in the model": question(model="a\0b"),
     "no max_tokens": question(max_tokens=None),
-    **{f"max_tokens {n!r}": question(max_tokens=n) for n in (0, -1, 1.5, "9", True, 10**10, [], {})},  # type: ignore[var-annotated]
-    **{f"stream {value!r}": question(stream=value) for value in ("true", 1, 0, [], "")},  # type: ignore[var-annotated]
+    **{f"max_tokens {n!r}": question(max_tokens=n) for n in wrong(0, -1, 1.5, "9", True, 10**10, [], {})},
+    **{f"stream {value!r}": question(stream=value) for value in wrong("true", 1, 0, [], "")},
     "no messages": question(messages=None),
-    **{f"messages {value!r}": question(messages=value) for value in ([], {}, "hi", 7, [[]], ["hi"], [None])},  # type: ignore[var-annotated]
+    **{f"messages {value!r}": question(messages=value) for value in wrong([], {}, "hi", 7, [[]], ["hi"], [None])},
     "another role": question(messages=[{"role": "developer", "content": "x"}]),
     "a list for a role": question(messages=[{"role": ["user"], "content": "x"}]),
     "no content": question(messages=[{"role": "user"}]),
-    **{f"content {value!r}": content(value) for value in ([], {}, 7, None, True)},  # type: ignore[var-annotated]
-    **{f"a block {block!r}": content([block]) for block in ("x", 7, None, [], {}, {"type": 7}, {"type": ["text"]})},  # type: ignore[var-annotated]
+    **{f"content {value!r}": content(value) for value in wrong([], {}, 7, None, True)},
+    **{
+        f"a block {block!r}": content([block]) for block in wrong("x", 7, None, [], {}, {"type": 7}, {"type": ["text"]})
+    },
     "text without text": says({"type": "text"}),
     "text that is none": says({"type": "text", "text": ["x"]}),
     "a system without text": question(system=[{"type": "text"}]),
@@ -87,7 +94,7 @@ REFUSED = {
     "a tool of the server's": question(tools=[{"type": "web_search_20250305", "name": "web_search"}]),
     "a tool without a type": question(tools=[{"type": None, "name": "x"}]),
     "a tool with a list for a type": question(tools=[{"type": ["custom"], "name": "x"}]),
-    **{f"tools {value!r}": question(tools=value) for value in ({}, "x", 7, ["x"], [[]])},  # type: ignore[var-annotated]
+    **{f"tools {value!r}": question(tools=value) for value in wrong({}, "x", 7, ["x"], [[]])},
 }
 
 

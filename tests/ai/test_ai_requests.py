@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -118,7 +119,7 @@ async def test_the_spend_limit_of_an_app_holds(service: Service, upstream: Scrip
 @pytest.mark.trap(24)
 async def test_what_is_forwarded_and_what_never_is(service: Service, upstream: ScriptedUpstream) -> None:
     spender = await Spender.make(service)
-    kept = {
+    kept: dict[str, Any] = {
         "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
         "tools": [{"name": "t", "type": "custom", "input_schema": {"type": "object"}}],
         "tool_choice": {"type": "auto"},
@@ -146,10 +147,10 @@ async def test_what_is_forwarded_and_what_never_is(service: Service, upstream: S
         "Referer": "https://app.example/",
     }
     for path in (NATIVE, SDK):
-        response = await spender.ask(question(**kept), path, **headers)  # type: ignore[arg-type]
+        response = await spender.ask(question(**kept), path, **headers)
         assert response.code == 200
         sent = upstream.calls[-1]
-        assert sent.question == {**question(**kept), "model": VENDOR_MODEL, "stream": False}  # type: ignore[arg-type]
+        assert sent.question == {**question(**kept), "model": VENDOR_MODEL, "stream": False}
         assert sent.request.path == "/v1/messages"
         assert {name.lower() for name in sent.request.headers} == {
             *("host", "x-api-key", "anthropic-version", "content-type", "content-length", "user-agent", "accept"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,8 @@ async def test_an_operator_sets_how_many_calls_a_person_makes(service: Service, 
 async def test_an_operator_sets_the_other_windows_of_the_specification(
     service: Service, setting: str, method: str, path: str, scope: str
 ) -> None:
-    limit_store(service.store, Settings(**{setting: 2}))  # type: ignore[arg-type]
+    two: dict[str, Any] = {setting: 2}
+    limit_store(service.store, Settings(**two))
     token = await mint(service, service.web, scope)
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     body = "1" if method == "PUT" else None

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -62,11 +63,11 @@ class Third:
     def __init__(self) -> None:
         self.visited: list[str] = []
         self.posted: list[dict[str, str]] = []
-        kind = type("Kind", (Site,), {"visited": self.visited, "posted": self.posted, "onward": {}})
+        kind: Any = type("Kind", (Site,), {"visited": self.visited, "posted": self.posted, "onward": {}})
         self._servers = [ThreadingHTTPServer(("127.0.0.1", 0), kind) for _ in range(2)]
         first, second = (server.server_port for server in self._servers)
         self.origin, self.elsewhere = f"http://localhost:{first}", f"http://127.0.0.1:{second}"
-        kind.onward = {"/to-site": f"{self.elsewhere}/landing", "/to-program": PROGRAM}  # type: ignore[attr-defined]
+        kind.onward = {"/to-site": f"{self.elsewhere}/landing", "/to-program": PROGRAM}
 
     def __enter__(self) -> Third:
         for server in self._servers:

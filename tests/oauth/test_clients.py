@@ -228,4 +228,4 @@ def test_the_python_code_of_the_documents_runs_when_pasted(page: Path) -> None:
     if page.stem == "clients":  # the examples there share the first one
         exec(document.shown_of(ROOT / names.pop(0)), pasted)  # noqa: S102  # it is our own document
     for name in names:
-        exec(document.shown_of(ROOT / name), dict(pasted))  # noqa: S102
+        exec(document.shown_of(ROOT / name), dict(pasted))  # noqa: S102  # our own as well

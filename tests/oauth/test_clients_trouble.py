@@ -120,7 +120,7 @@ def _learnt(client: Client) -> str | None:
 @pytest.mark.parametrize("seconds", [0, 60])
 def test_every_librarys_outcome_of_two_concurrent_refreshes(seconds: int, tmp_path: Path) -> None:
     """Two processes of an app that cannot lock each other out, by an app's `refreshRetrySeconds`."""
-    apps = [{**app, "refreshRetrySeconds": seconds} for app in APPS]  # type: ignore[dict-item]
+    apps = [{**app, "refreshRetrySeconds": seconds} for app in APPS]
     seed = seed_in(tmp_path, EAGER, apps=apps)
     with ExitStack() as stack:
         server = stack.enter_context(Server("--redis-url", "memory", "--seed", seed, *QUICK)).ready()

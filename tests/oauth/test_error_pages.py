@@ -49,7 +49,7 @@ async def test_public_pages_show_who_is_signed_in(service: Service) -> None:
         assert "/signout" not in forms_of(await service.browser().get(path))
     assert links_of(await service.browser().get("/"))["Sign in"] == "/signin"
     # A session that is over is none, although the browser still has its cookie.
-    await service.store.operator.set_password(EMAIL, "another horse battery")  # type: ignore[arg-type]
+    await service.store.operator.set_password(EMAIL, b"another hash")
     assert "/signout" not in forms_of(await ada.get("/signin"))
 
 

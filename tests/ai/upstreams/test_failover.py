@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any, cast
 
 import pytest
 
 from outbound.ai.ranking import ranked
 from tests.ai.upstreams.several import NAMES, Several
 from tests.support.http.driver import Service, json_of
-from tests.support.http.upstream import TEXT, Plan, error, events_of, failing, message
+from tests.support.http.upstream import TEXT, Ending, Plan, error, events_of, failing, message
 from tests.support.store.ai_spender import (
     SDK,
     OpenStream,
@@ -132,17 +133,17 @@ async def test_silence_leads_elsewhere_only_by_setting(
 
 @pytest.mark.trap(69)
 @pytest.mark.parametrize("then", ["cut", "reset", "hang"])
-async def test_no_other_server_is_asked_after_the_first_byte(service: Service, several: Several, then: str) -> None:
+async def test_no_other_server_is_asked_after_the_first_byte(service: Service, several: Several, then: Ending) -> None:
     spender = await Spender.make(service)
     several.limit(between_events=0.3, first_byte=0.3)
     for upstream in several.upstreams(spender):
         upstream._retry_timeouts = True
     for stops in (1, 4):
-        several.order(spender)[0].plan = Plan(stops_after=stops, then=then)  # type: ignore[arg-type]
+        several.order(spender)[0].plan = Plan(stops_after=stops, then=then)
         events = events_in((await spender.ask(question(stream=True))).body)
         assert [event["type"] for event in events].count("message_start") == 1
         assert events[-1]["type"] == "error"
-    several.order(spender)[0].plan = Plan(stops_after=1, then=then)  # type: ignore[arg-type]
+    several.order(spender)[0].plan = Plan(stops_after=1, then=then)
     several.limit(total=0.6)
     assert (await spender.ask()).code in (502, 504)
     assert several.calls(spender) == [3, 0, 0]
@@ -230,7 +231,7 @@ async def test_an_app_that_hangs_up_ends_the_search(service: Service, several: S
     stream = await OpenStream.open(spender, question(stream=True))
     await reached(first)
     stream.cut()
-    while not all(stop.__self__._gone for stop in several.site.endings):  # type: ignore[attr-defined]
+    while not all(cast(Any, stop).__self__._gone for stop in several.site.endings):
         await asyncio.sleep(0.001)
     opens.set()
     while several.site.endings:

@@ -8,6 +8,7 @@ import pytest
 
 from handlers.core.params import Params
 from handlers.oauth.requests import check_scope
+from store.apps.api_record import ApiRegistration
 from store.apps.registration import Registration
 from store.oauth.resources import OWN, api_of, meant_api, ordered_at, plain_names, target_of, targets_of
 from store.refused import Refused
@@ -46,8 +47,10 @@ def wanted(scope: str, *resources: str, app: Registration = APP) -> tuple[str, s
     ],
     ids=str,
 )
-def test_a_request_is_for_one_api_at_most(scope: str, resources: tuple[str, ...], stored: str, api: object) -> None:
-    assert wanted(scope, *resources) == (stored, "" if api is None else api.client_id)  # type: ignore[attr-defined]
+def test_a_request_is_for_one_api_at_most(
+    scope: str, resources: tuple[str, ...], stored: str, api: ApiRegistration | None
+) -> None:
+    assert wanted(scope, *resources) == (stored, "" if api is None else api.client_id)
 
 
 @pytest.mark.rfc("8707 2 absolute")

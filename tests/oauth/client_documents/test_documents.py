@@ -15,6 +15,7 @@ from handlers.core.site import Site
 from outbound.address_policy import AddressPolicy
 from store.apps.client_ids import inner_id
 from store.moving.person_export import as_lines
+from store.refused import Refused
 from tests.support.http.api_shop import ORDERS, Shop, about
 from tests.support.http.documented_app import NATIVE, PLAIN, URL, WEB, Publisher, json_reply, key_app, plain_app
 from tests.support.http.driver import EMAIL, App, Browser, Service, answer_of, json_of, send
@@ -156,9 +157,9 @@ async def test_other_urls_are_never_fetched(service: Service, publisher: Publish
 async def test_a_private_address_is_never_called(io_loop: Any, tmp_path: Path, service: Service) -> None:
     guarded = await Publisher.make(tmp_path, AddressPolicy())
     guarded.publishes()
-    with pytest.raises(Exception, match="invalid_client_metadata") as refused:
+    with pytest.raises(Refused, match="invalid_client_metadata") as refused:
         await guarded.documents.current(service.store, URL, _asker(service))
-    assert "no address that this server may send to" in refused.value.description  # type: ignore[attr-defined]
+    assert "no address that this server may send to" in refused.value.description
     assert guarded.fetched == 0
     await guarded.domain.receiver.close()
 

@@ -346,8 +346,9 @@ def test_a_registration_has_one_method_and_one_source_of_keys(fields: dict[str, 
 
 def test_a_registration_with_keys_survives_the_store() -> None:
     jwks = registered_keys(set_of(key_for("ES256"), key_for("RS256")))
-    for fields in ({"jwks": jwks}, {"jwks_uri": "https://a.example/jwks"}):
-        app = Registration("an-app", "An App", (CALLBACK,), ("profile",), private_key_jwt=True, **fields)  # type: ignore[arg-type]
+    sources: list[dict[str, Any]] = [{"jwks": jwks}, {"jwks_uri": "https://a.example/jwks"}]
+    for fields in sources:
+        app = Registration("an-app", "An App", (CALLBACK,), ("profile",), private_key_jwt=True, **fields)
         assert Registration.unpack(app.pack()) == app
         assert app.record()["authMethod"] == "private_key_jwt"
 

@@ -72,8 +72,9 @@ async def test_a_signed_request_leads_to_a_code(service: Service, typ: str | Non
 
 async def test_an_app_with_another_method_may_sign_its_requests(service: Service) -> None:
     keyed = await key_app(service)
-    jwks = (await service.store.apps.find(keyed.client_id)).jwks  # type: ignore[union-attr]
-    made = await service.add_app("by-secret", jwks=jwks)
+    found = await service.store.apps.find(keyed.client_id)
+    assert found is not None
+    made = await service.add_app("by-secret", jwks=found.jwks)
     app = KeyApp(made.base_url, made.client_id, made.secret, made.redirect_uri)
     answer = answer_of(await (await service.signed_in()).consent(app.signed_url()))
     assert (await made.exchange(answer["code"])).code == 200

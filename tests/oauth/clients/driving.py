@@ -32,7 +32,7 @@ SECONDS = 20
 SCOPE = "profile data:read"
 CALLBACK = "http://127.0.0.1/callback"
 CALLBACKS = [CALLBACK, "http://127.0.0.1/auth/callback/latchkey"]
-APPS = [
+APPS: list[dict[str, Any]] = [
     {"client_id": WEB, "client_secret": SECRET, "name": "Web", "redirect_uris": CALLBACKS, "scopes": SCOPE},
     {"client_id": NATIVE, "name": "Native", "redirect_uris": CALLBACKS, "scopes": SCOPE, "public": True},
 ]
@@ -104,7 +104,7 @@ class PythonClient:
         if inspect.iscoroutinefunction(self.app.userinfo):
 
             async def all_of_them() -> list[dict[str, Any]]:
-                return await asyncio.gather(*(self.app.userinfo(self.target) for _ in range(times)))  # type: ignore[no-any-return]
+                return [*await asyncio.gather(*(self.app.userinfo(self.target) for _ in range(times)))]
 
             found: list[dict[str, Any]] = self._call(all_of_them)
             return found
@@ -275,7 +275,7 @@ def email_of(library: Library) -> str:
     return library.name.strip("@").replace("/", "-") + "@example.com"
 
 
-def seed_in(directory: Path, *emails: str, apps: list[dict[str, Any]] = APPS) -> str:  # type: ignore[assignment]
+def seed_in(directory: Path, *emails: str, apps: list[dict[str, Any]] = APPS) -> str:
     """A seed file with the apps and these people."""
     users = [{"email": email, "name": NAME, "password": PASSWORD} for email in emails]
     file = directory / "seed.json"

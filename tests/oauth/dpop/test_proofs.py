@@ -79,7 +79,7 @@ async def test_a_request_has_one_proof(service: Service) -> None:
     assert error_of(none) == (401, "invalid_dpop_proof")
     headers = HTTPHeaders({"Authorization": f"DPoP {token}", "DPoP": app.device.proof("GET", url, token)})
     headers.add("DPoP", app.device.proof("GET", url, token))
-    two = await send(url, headers=headers)  # type: ignore[arg-type]
+    two = await send(url, headers=headers)
     assert error_of(two) == (401, "invalid_dpop_proof")
 
 

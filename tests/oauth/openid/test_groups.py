@@ -173,7 +173,7 @@ async def test_a_change_is_in_the_person_s_trail_and_in_the_log_with_its_names(m
         noted.append((name, facts.get("person", ""), facts.get("detail", "")))
         note(name, **facts)
 
-    memory_store.security.note = listening  # type: ignore[method-assign]
+    memory_store.security.note = listening  # type: ignore[method-assign]  # listens, and passes on
     groups = await memory_store.groups.change(world.user, (), add=["staff", "admins"])
     await memory_store.groups.change(world.user, groups, add=["editors"], remove=["admins"])
     await memory_store.groups.change(world.user, ("editors", "staff"), add=["staff"])  # changes nothing

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from flask import Flask
@@ -44,8 +43,8 @@ class Client:
 class Site(ABC):
     """A program. `callback` is the path of its redirect URI; `/private` shows who signed in."""
 
-    name: ClassVar[str]
-    callback: ClassVar[str] = "/callback"
+    name: str
+    callback: str = "/callback"
 
     @abstractmethod
     def serve(self, client: Client, port: int) -> Iterator[None]:
@@ -63,8 +62,8 @@ class Site(ABC):
 class NodeSite(Site):
     """A site in Node: an example of `tests/oauth/clients/node/relying_parties`."""
 
-    name: str  # type: ignore[misc]  # each has its own
-    callback: str = "/callback"  # type: ignore[misc]
+    name: str
+    callback: str = "/callback"
 
     def serve(self, client: Client, port: int) -> Iterator[None]:
         packages(NODE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,8 +26,8 @@ def signed_in(site: Site, directory: Path, back: str, heard: str) -> Iterator[tu
     people return after signing out, and the one of the back-channel."""
     port = free_port()
     here = f"http://127.0.0.1:{port}"
-    app = {"client_id": CLIENT, "client_secret": SECRET, "name": "Wiki", "scopes": "openid profile"}
-    app |= {"redirect_uris": [f"{here}{site.callback}"], "postLogoutRedirectUris": [here + back]}  # type: ignore[dict-item]
+    app: dict[str, Any] = {"client_id": CLIENT, "client_secret": SECRET, "name": "Wiki", "scopes": "openid profile"}
+    app |= {"redirect_uris": [f"{here}{site.callback}"], "postLogoutRedirectUris": [here + back]}
     app |= {"backchannelLogoutUri": here + heard} if heard else {}
     seed = seed_in(directory, EMAIL, apps=[app])
     with Server("--redis-url", "memory", "--seed", seed, *QUICK) as server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from urllib.parse import urljoin
 
 import pytest
 import requests
@@ -30,7 +31,7 @@ class Visit:
     def submit(self, page: requests.Response, action: str, **values: str) -> requests.Response:
         """Sends the form of a page that has this action."""
         form = {**form_fields(page.text, action), **values}
-        target = requests.compat.urljoin(page.url, action)  # type: ignore[attr-defined]
+        target = urljoin(page.url, action)
         return self.session.post(target, form, headers={"Accept": "text/html"}, timeout=20)
 
     def enter(self, site: str, email: str = EMAIL, decision: str = "allow") -> requests.Response:

@@ -8,6 +8,7 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote_plus, urlencode, urljoin, urlsplit
@@ -47,7 +48,7 @@ async def send(
     *,
     form: dict[str, str] | None = None,
     body: str | bytes | None = None,
-    headers: dict[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
     described: bool = True,
 ) -> HTTPResponse:
     """One request without redirects and without exceptions for errors. `form` is sent urlencoded. Checks the answer

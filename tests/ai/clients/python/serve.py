@@ -14,7 +14,7 @@ os.environ |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR", "
 warnings.simplefilter("ignore")
 
 import frameworks  # noqa: E402  # reads the environment
-import official  # noqa: E402
+import official  # noqa: E402  # reads it too
 
 CLIENTS: dict[str, Any] = {**official.CLIENTS, **frameworks.CLIENTS}
 
