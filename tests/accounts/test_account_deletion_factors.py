@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tornado.httpclient import HTTPResponse
 
@@ -107,11 +109,11 @@ async def test_a_passkey_takes_the_place_of_password_and_code(service: Service) 
         pytest.param({"challenge": "AAAA"}, id="another challenge"),
     ],
 )
-async def test_an_invalid_passkey_deletes_nothing(service: Service, lies: dict[str, object]) -> None:
+async def test_an_invalid_passkey_deletes_nothing(service: Service, lies: dict[str, Any]) -> None:
     ada = await Person.arrive(service)
     ada.device.count = 7
     await ada.add_passkey()
-    answer = await delete_with_passkey(ada, **lies)  # type: ignore[arg-type]
+    answer = await delete_with_passkey(ada, **lies)
     assert answer.code == 400
     assert "Error: " in answer.body.decode()
     assert await stays(ada)

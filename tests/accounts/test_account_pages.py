@@ -103,11 +103,15 @@ async def connect_many(service: Service, *, live: int, ended: int) -> None:
     """Connects Ada to many apps that no longer exist, a minute apart; disconnects the last ones."""
     async with service.store.client.pipeline(transaction=False) as batch:
         for number in range(live + ended):
-            row = {"epoch": "1", "scope": "profile", "connected_at": str(1_700_000_000_000 + number * 60_000)}
+            row: dict[Any, Any] = {
+                "epoch": "1",
+                "scope": "profile",
+                "connected_at": str(1_700_000_000_000 + number * 60_000),
+            }
             if number >= live:
                 row["revoked_at"] = str(1_800_000_000_000)
             grant = keys.grant(service.ada, f"many-{number}")
-            batch.hset(grant, mapping=row)  # type: ignore[arg-type]
+            batch.hset(grant, mapping=row)
             if number >= live:
                 batch.pexpire(grant, 86_400_000)
             batch.hset(keys.person(service.ada)["user"], keys.app_field(f"many-{number}"), "1")

@@ -256,9 +256,9 @@ async def test_an_interrupted_deletion_disables_at_once_and_continues(store: Sto
     )
     assert once.word == "more"
     assert not await world.lives(tokens.access_token)
-    left = await store.client.hkeys(keys.person(world.user)["leaving"])
+    left: list[Any] = await store.client.hkeys(keys.person(world.user)["leaving"])
     assert len(left) == 152, "a hundred of 251 apps are freed, and the address is still there"
-    assert all(field.startswith(b"app:") or field == b"email" for field in left), "no more waits for the end"  # type: ignore[arg-type]
+    assert all(field.startswith(b"app:") or field == b"email" for field in left), "no more waits for the end"
     assert await store.client.sismember(keys.shard_users(world.user[:3]), keys.member(world.user))
     await store.operator.delete(world.email)
     assert await store.client.exists(*keys.person(world.user).values()) == 0
@@ -293,13 +293,13 @@ async def cut_short(world: World) -> None:
     await world.store.client.zadd(keys.DELETIONS, {world.user: 1})
     for number in range(101):
         await world.store.client.hset(keys.person(world.user)["user"], f"app:app-x{number}", "1")
-    args = {"prefix": keys.prefix(world.user), "shard": keys.shard_prefix(world.user), "steps": 100}
+    args: dict[str, Any] = {"prefix": keys.prefix(world.user), "shard": keys.shard_prefix(world.user), "steps": 100}
     assert (
         await world.store.scripts.run(
             "delete_user",
             keys.account_deletion(world.user),
             member=keys.member(world.user),
-            **args,  # type: ignore[arg-type]
+            **args,
         )
     ).word == "more"
 

@@ -129,9 +129,9 @@ async def test_an_api_that_was_given_away_meanwhile_is_not_changed(memory_store:
         (one, lambda: owned.delete(world.session, api.client_id, VISITOR)),
     ):
         await apis.update(api.client_id, owner=world.user, secrets=secrets)
-        owned.find = given_away  # type: ignore[method-assign]
+        owned.find = given_away  # type: ignore[method-assign]  # gives it away, and passes on
         assert await refusal_of(call()) == "not_found"
-        owned.find = found  # type: ignore[method-assign]
+        owned.find = found  # type: ignore[method-assign]  # its own again
     assert (await fresh(memory_store)).name == "Orders"
 
 
@@ -166,7 +166,9 @@ async def test_deletion_needs_name_and_password(store: Store, name: str, passwor
     )
     assert ended.registration == api
     assert await store.apis.fresh(api.client_id) is None
-    world.session = store.sessions.open(ended.cookie)  # type: ignore[assignment]
+    session = store.sessions.open(ended.cookie)
+    assert session is not None
+    world.session = session
     assert (await world.events()).count("api_deleted") == 1
 
 

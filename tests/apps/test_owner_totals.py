@@ -31,7 +31,8 @@ async def an_owner(store: Store, **limits: int) -> tuple[str, Keeper, Keeper]:
         await store.client.zadd(keys.person(owner)["apps"], {app.client_id: number})
         keeper = await Keeper.make(world, app)
         keepers.append(replace(keeper, caller=keeper.caller._replace(owner=owner)))
-    return owner, *keepers  # type: ignore[return-value]
+    one, two = keepers
+    return owner, one, two
 
 
 async def test_storage_in_an_owners_apps_is_bounded(store: Store) -> None:

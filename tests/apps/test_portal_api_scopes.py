@@ -91,7 +91,7 @@ async def test_an_owner_sees_titles_and_gets_tokens_for_the_chosen_scope(service
 async def test_an_app_may_have_scopes_of_an_api_alone_and_is_tried_with_them(service: Service) -> None:
     await opened(service)
     browser = await service.confirmed()
-    page = await register(browser, **{"scope:profile": None, f"scope:{READS}": "on"})  # type: ignore[arg-type]
+    page = await register(browser, **{"scope:profile": None, f"scope:{READS}": "on"})
     assert page.code == 200
     assert "no scope of this server" in text_of(page)
     where = f"/developer/apps/{client_id_of(page)}/try"
@@ -133,7 +133,7 @@ async def test_a_try_shows_what_the_api_learns(service: Service, form: str, boun
 async def test_an_app_cannot_be_tried_while_its_only_api_is_off(service: Service) -> None:
     await opened(service)
     browser = await service.confirmed()
-    page = await register(browser, **{"scope:profile": None, f"scope:{READS}": "on"})  # type: ignore[arg-type]
+    page = await register(browser, **{"scope:profile": None, f"scope:{READS}": "on"})
     await service.store.apis.update(ORDERS.client_id, status="disabled")
     where = f"/developer/apps/{client_id_of(page)}/try"
     refused = await browser.submit(await browser.get(where), where)

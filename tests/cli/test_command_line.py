@@ -264,16 +264,16 @@ def test_the_shell_completes_commands_and_flags(tmp_path: Path) -> None:
 def test_a_closed_pipe_is_silent(tmp_path: Path, words: str) -> None:
     ours, theirs = os.pipe()
     os.close(ours)
-    command = [sys.executable, MANAGE, "--data-dir", str(tmp_path / "data"), *words.split()]
-    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, env=clean_environment(), check=False)  # type: ignore[arg-type]
+    command = [sys.executable, str(MANAGE), "--data-dir", str(tmp_path / "data"), *words.split()]
+    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, env=clean_environment(), check=False)
     os.close(theirs)
     assert (done.returncode, done.stderr) == (1, b"")
 
 
 def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with open("/dev/full", "wb") as full:
-        command = [sys.executable, MANAGE, "--data-dir", tmp_path / "data", "keys", "list"]
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=clean_environment(), check=False)  # type: ignore[arg-type]
+        command = [sys.executable, str(MANAGE), "--data-dir", str(tmp_path / "data"), "keys", "list"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=clean_environment(), check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(b"manage.py: [Errno 28]")
     assert done.stderr.count(b"\n") == 1
@@ -372,9 +372,9 @@ def test_with_json_every_line_of_standard_error_is_json() -> None:
     with valkey() as engine:
         with engine.client() as client:
             client.config_set("lazyfree-lazy-expire", "no")
-        command = [sys.executable, MANAGE, "--json", "--redis-url", engine.url, "app", "delete", "none", "--yes"]
+        command = [sys.executable, str(MANAGE), "--json", "--redis-url", engine.url, "app", "delete", "none", "--yes"]
         environment = {**clean_environment(), "LATCHKEY_SECRET_KEYS": KeyRing.generate(1)}
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # type: ignore[arg-type]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     warned, failed = map(json.loads, done.stderr.splitlines())
     assert (warned["level"], failed["error"]) == ("warning", "not_found")
     assert (done.returncode, done.stdout) == (1, "")

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from store import keys
-from store.credits import calls, credits
+from store.credits import credits
 from store.credits.calls import Charge, Hold, ReplayedCall
 from store.credits.prices import TokenCounts
+from store.crypto.seal import fingerprint
 from store.lifetimes import AI, CREDITS_READ, Group
 from store.refused import Refused
 from store.wiring import Store
@@ -146,7 +147,7 @@ async def test_concurrent_settlements_and_releases_end_each_hold_once(stores: li
         total += sum(charge.charged for charge in charges)
         counted = await recount(stores[0], world.user)
         assert (counted.paid, counted.held) == (1000 - total, 0)
-        record = keys.idempotency(world.user, world.app.client_id, calls.fingerprint("k"))["idem"]  # type: ignore[attr-defined]
+        record = keys.idempotency(world.user, world.app.client_id, fingerprint("k"))["idem"]
         assert await stores[0].client.exists(record) == bool(charges)
         await stores[0].client.delete(record)
 

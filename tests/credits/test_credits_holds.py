@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ async def set_paid(spender: Spender, paid: int) -> None:
     await spender.store.client.hset(names["balance"], "paid", paid)
 
 
-async def arithmetic(spender: Spender, paid: int, price: Price, tokens: tuple[int, int, int], used: list[int]) -> None:
+async def arithmetic(spender: Spender, paid: int, price: Price, tokens: tuple[int, int, int], used: Any) -> None:
     """One call: hold and settlement as whole numbers have it."""
     input_tokens, output_tokens, least = tokens
     await set_paid(spender, paid)
@@ -52,7 +53,7 @@ async def arithmetic(spender: Spender, paid: int, price: Price, tokens: tuple[in
     amount = cost(price, input_tokens, output)
     assert (hold.output_tokens, hold.amount) == (output, amount)
     assert await spender.balance() == Balance(paid, amount)
-    charge = await spender.settle(hold, *used)  # type: ignore[arg-type]
+    charge = await spender.settle(hold, *used)
     assert charge.charged == min(amount, cost(price, *used))
     assert await spender.balance() == Balance(paid - charge.charged, 0)
     assert charge.remaining == paid - charge.charged
@@ -65,7 +66,8 @@ def spender(io_loop: IOLoop, store: Store) -> Spender:
     async def make() -> Spender:
         return await Spender.make(await a_world(store))
 
-    return io_loop.run_sync(make)  # type: ignore[no-any-return]
+    made: Spender = io_loop.run_sync(make)
+    return made
 
 
 def test_a_hold_is_capped_to_exactly_the_available_credits(io_loop: IOLoop, spender: Spender) -> None:
@@ -78,13 +80,12 @@ def test_a_hold_is_capped_to_exactly_the_available_credits(io_loop: IOLoop, spen
         balances, actual = [whole, max(0, whole - 1)], [[i, o], [i, max(0, o - 1)], [10**30, 10**30]]
         if data is not None:
             near = st.integers(0, o).map(lambda some: cost(price, i, some))
-            paid = st.one_of(near, near.map(lambda room: max(0, room - 1)), st.integers(0, 10**15))
-            balances = [data.draw(paid, label="paid")]
+            around = st.one_of(near, near.map(lambda room: max(0, room - 1)), st.integers(0, 10**15))
+            balances = [data.draw(around, label="paid")]
             actual = [data.draw(st.sampled_from([*actual, [i // 2, o // 2], [0, 1]]), label="used")]
-        for paid in balances:  # type: ignore[assignment]
+        for paid in balances:
             for used in actual:
-                # Run at once.
-                io_loop.run_sync(lambda: arithmetic(spender, paid, price, (i, o, least), used))  # type: ignore[arg-type]  # noqa: B023
+                io_loop.run_sync(partial(arithmetic, spender, paid, price, (i, o, least), used))
 
     check()
 

@@ -89,7 +89,7 @@ def answer(response: HTTPResponse, status: int, code: str) -> str:
 
 
 async def test_a_payment_is_credited_once_however_often_it_is_sent(ops: Ops) -> None:
-    payment = {"user": EMAIL, "amount": 5_000_000, "reason": "Payment 17"}
+    payment: dict[str, Any] = {"user": EMAIL, "amount": 5_000_000, "reason": "Payment 17"}
     first = await ops.ask(payment)
     assert first.code == 200
     assert json_of(first) == {
@@ -105,7 +105,7 @@ async def test_a_payment_is_credited_once_however_often_it_is_sent(ops: Ops) -> 
     assert first.headers["Cache-Control"] == "no-store"
     for again in (payment, {**payment, "user": ops.ada}, {**payment, "user": EMAIL.upper()}):
         assert json_of(await ops.ask(again)) == {**json_of(first), "replayed": True}
-    form = await ops.form(**{**payment, "amount": "5000000", "key": "payment-1"})  # type: ignore[arg-type]
+    form = await ops.form(**{**payment, "amount": "5000000", "key": "payment-1"})
     assert json_of(form) == {**json_of(first), "replayed": True}
     assert await ops.paid() == [5_000_000, 5_000_000]
     [entry] = (await ops.store.credits.show(ops.ada)).entries

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -115,7 +116,11 @@ async def test_a_failure_at_stripe_is_an_error_page_and_no_secret_is_logged(
 @within_a_minute
 async def test_a_payment_page_at_another_address_is_refused(service: Service, stripe: StripeDouble) -> None:
     made = stripe.create
-    stripe.create = lambda form: {**made(form), "url": f"{stripe.url}.evil.example/c/pay/1"}  # type: ignore[method-assign]
+
+    def elsewhere(form: dict[str, str]) -> dict[str, Any]:
+        return {**made(form), "url": f"{stripe.url}.evil.example/c/pay/1"}
+
+    stripe.create = elsewhere  # type: ignore[method-assign]  # gives another address
     assert (await start(await service.signed_in())).code == 503
 
 

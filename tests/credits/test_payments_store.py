@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -214,10 +215,10 @@ async def test_a_suspended_person_gets_what_they_paid_for(store: Store) -> None:
     ],
 )
 @within_a_minute
-async def test_a_movement_that_no_ledger_can_have_is_refused(memory_store: Store, wrong: dict[str, object]) -> None:
+async def test_a_movement_that_no_ledger_can_have_is_refused(memory_store: Store, wrong: dict[str, Any]) -> None:
     world = await a_world(memory_store)
-    facts = {"user": world.user, "payment": PAYMENT, "what": "paid", "amount": DOLLAR, "at": 1, **wrong}
-    assert await refusal_of(memory_store.payments.book(Movement(**facts))) == "invalid_request"  # type: ignore[arg-type]
+    facts: dict[str, Any] = {"user": world.user, "payment": PAYMENT, "what": "paid", "amount": DOLLAR, "at": 1, **wrong}
+    assert await refusal_of(memory_store.payments.book(Movement(**facts))) == "invalid_request"
     assert await memory_store.client.exists(*keys.credits(world.user).values()) == 0
 
 

@@ -41,6 +41,8 @@ from dev.bench.parts.stores import IN_MEMORY, running, valkey_binary
 from dev.bench.parts.wrk import burst, write_parts
 from dev.bench.peers import __main__ as peers
 from dev.bench.peers.install import NotInstalled
+from dev.bench.peers.setups import SETUPS
+from dev.bench.peers.tables import tables as peer_tables
 from dev.bench.plot import Bar, Group, draw
 
 # As many as their windows let make all requests of the bursts below within a minute, on a fast machine too.
@@ -232,10 +234,10 @@ def test_a_peer_that_cannot_be_installed_is_named_with_the_reason(monkeypatch: p
         raise NotInstalled("there is no npm here")
         yield
 
-    monkeypatch.setitem(peers.SETUPS, "oidc-provider", refuse)  # type: ignore[attr-defined]
+    monkeypatch.setitem(SETUPS, "oidc-provider", refuse)
     made, missing = peers.started(None, ["oidc-provider"])  # type: ignore[arg-type]  # the stage is not looked at
     assert (made, missing) == ([], {"oidc-provider": "there is no npm here"})
-    shown = peers.tables(Found({}, {}, missing))  # type: ignore[attr-defined]
+    shown = peer_tables(Found({}, {}, missing))
     assert shown == "- Not measured: oidc-provider: there is no npm here"
 
 

@@ -19,6 +19,7 @@ from dev.bench import overload
 from dev.bench.measure import Unexpected
 from dev.bench.overload import BOUND, MOST_BURSTS, UNBOUND, figures, load_table, recovery, sustainable_rate
 from dev.bench.parts import results
+from dev.bench.parts.options import RESULTS
 from dev.bench.parts.probe import Probe, Seen
 from dev.bench.parts.wrk import Burst, Unanswered, burst, write_parts
 from tests.support.http.http_servers import request, running, until
@@ -117,5 +118,5 @@ def test_both_servers_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_page_matches_the_last_measurement() -> None:
-    found = results.read(overload.RESULTS / "overload.json")  # type: ignore[attr-defined]
+    found = results.read(RESULTS / "overload.json")
     assert overload.PAGE.read_text("utf-8") == overload.page(found)

@@ -171,7 +171,7 @@ BROKEN: list[tuple[str, str, Break]] = [
     (
         "payments",
         "a payment that was refused",
-        lambda made: (made.forget(made.only("top_up")), made.refuse("top_up", {"key": "k1", "amount": 1000}, 422)),  # type: ignore[func-returns-value]
+        lambda made: (made.forget(made.only("top_up")), made.refuse("top_up", {"key": "k1", "amount": 1000}, 422)),
     ),
     ("payments", "another amount", lambda made: entry(made, 0).update(amount=1001)),
     ("charges", "a charge that is lost", lambda made: made.op("ai", ask(2), {"charged": 50, "remaining": 1})),
@@ -184,12 +184,12 @@ BROKEN: list[tuple[str, str, Break]] = [
     (
         "charges",
         "a call that was refused",
-        lambda made: (made.forget(made.only("ai")), made.refuse("ai", ask(1), 502)),  # type: ignore[func-returns-value]
+        lambda made: (made.forget(made.only("ai")), made.refuse("ai", ask(1), 502)),
     ),
     (
         "charges",
         "a whole call that was cut off, charged in part",
-        lambda made: (made.forget(made.only("ai")), made.lose("ai", ask(2))),  # type: ignore[func-returns-value]
+        lambda made: (made.forget(made.only("ai")), made.lose("ai", ask(2))),
     ),
     (
         "charges",
@@ -269,7 +269,7 @@ FINE: list[tuple[str, Break]] = [
     ),
     (
         "a stream that was cut off, charged in part",
-        lambda made: (made.forget(made.only("ai")), made.lose("ai", ask(2, stream=True))),  # type: ignore[func-returns-value]
+        lambda made: (made.forget(made.only("ai")), made.lose("ai", ask(2, stream=True))),
     ),
     (
         "a stream that was cut off and cost nothing",
@@ -279,7 +279,7 @@ FINE: list[tuple[str, Break]] = [
         "a stream that began and was free, since its server was killed",
         lambda made: (
             made.lose("ai", {**ask(2, stream=True), "began": True}),
-            made.faults.append(Fault("server", "kill -9", 0.0, 100.0)),  # type: ignore[func-returns-value]
+            made.strike("server", "kill -9", 0.0, 100.0),
         ),
     ),
     (

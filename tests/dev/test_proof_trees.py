@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dev.proof.checker import check
-from dev.proof.history import Fault
 from tests.support.lists.offenders import each
 from tests.support.store.proof_histories import (
     ADA,
@@ -157,7 +156,7 @@ def waits(made: Made, error: str) -> None:
 def two_cut_off(made: Made) -> None:
     """Two streams that their app left: the earlier one while a server died, so the one charge is for the later."""
     made.who = (ADA, APP)
-    made.faults.append(Fault("server", "", 149.0, 151.0))
+    made.strike("server", "", 149.0, 151.0)
     for number, at in ((20, 150.0), (21, 170.0)):
         made.lose("ai", {**ask(number, stream=True), "began": True}, at=at)
     charge(made, 40, account=0)
@@ -172,7 +171,7 @@ FINE: list[tuple[str, Break]] = [
     (
         "a document that a store refuses which was full a moment ago",
         lambda made: (
-            made.faults.append(Fault("memory", "", 80.0, 81.0)),  # type: ignore[func-returns-value]
+            made.strike("memory", "", 80.0, 81.0),
             made.refuse("put", written(), 507, at=90.0),
         ),
     ),

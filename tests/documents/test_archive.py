@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from handlers.documents.documents import document_record as described_over_http  # type: ignore[attr-defined]
 from handlers.documents.pretty import MAX_CHARACTERS, indented
 from store.documents.archive import ZipWriter, document_path, json_line
 from store.documents.documents import Metadata, document_record
@@ -82,7 +81,7 @@ def test_a_document_is_one_line_with_the_same_value(content: bytes) -> None:
     assert b"\r" not in line
     read = json.loads(line)
     assert read.pop("data") == json.loads(content)
-    assert read == {"collection": "notes", **described_over_http(document(size=len(content)))}
+    assert read == {"collection": "notes", **document_record(document(size=len(content)))}
 
 
 def test_a_number_is_written_as_it_was_sent() -> None:

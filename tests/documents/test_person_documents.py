@@ -108,7 +108,7 @@ async def test_deleting_all_in_steps_updates_usage_at_each_step(store: Store) ->
     await reauth(world)
     bound = {**world.session.keys(), **keys.hosted(world.user, client), "grant": keys.grant(world.user, client)}
     bound |= keys.outbox_keys(world.user[:3])
-    common = {"member": keys.member(world.user), "proof": PROOF, **VISITOR.fields()}
+    common: dict[str, Any] = {"member": keys.member(world.user), "proof": PROOF, **VISITOR.fields()}
     left, word, begun = 45, "more", ""
     while word == "more":
         reply = await store.scripts.run(
@@ -118,7 +118,7 @@ async def test_deleting_all_in_steps_updates_usage_at_each_step(store: Store) ->
             client=client,
             steps=7,
             begun=begun,
-            **common,  # type: ignore[arg-type]
+            **common,
         )
         word, begun, left = reply.word, "1", left - reply.number("deleted")
         assert await check_usage(store, world.user, client) == left

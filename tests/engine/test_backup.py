@@ -174,9 +174,10 @@ def test_a_restore_needs_an_empty_directory_and_the_right_keys(copied: tuple[Pat
     wrong = tmp_path / "wrong.keys"
     wrong.touch(mode=0o600)
     wrong.write_text(KeyRing.generate(7))
-    for given in ({"LATCHKEY_SECRET_KEYS": KeyRing.generate(8)}, {}):
+    rings: list[dict[str, Any]] = [{"LATCHKEY_SECRET_KEYS": KeyRing.generate(8)}, {}]
+    for given in rings:
         words = () if given else ("--keys", str(wrong))
-        said = child(other, "store", "restore", str(copy), *words, **given)  # type: ignore[arg-type]
+        said = child(other, "store", "restore", str(copy), *words, **given)
         assert "none of the configured secret keys" in refusal(said)
         assert list((other / "store").iterdir()) == []
         assert not (other / "keys").exists()

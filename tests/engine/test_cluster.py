@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redis.asyncio.cluster import ClusterNode
+from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.exceptions import MovedError
 
 from dev.lab.ports import HOST, free_port, free_ports
@@ -63,6 +63,13 @@ def key_at(cluster: Cluster, node: Node) -> str:
     return next(key for key in (f"{{{n:03x}}}:n" for n in range(4096)) if cluster.owner(key) is node)
 
 
+def believed_owner(client: RedisCluster, key: str) -> ClusterNode:
+    """The node that the client sends a key's commands to."""
+    found = client.get_node_from_key(key)
+    assert found is not None
+    return found
+
+
 async def test_a_call_goes_to_the_owner_of_its_slot(cluster: Cluster) -> None:
     async with client_of(cluster) as client:
         for node in cluster.primaries:
@@ -78,11 +85,12 @@ async def test_a_misdirected_call_runs_once_on_the_right_node(cluster: Cluster) 
         right, wrong = cluster.primaries[:2]
         key = key_at(cluster, right)
         slot = client.keyslot(key)
-        believed = [client.get_node(host=HOST, port=wrong.port)]
-        client.nodes_manager.slots_cache[slot] = list(believed)  # type: ignore[arg-type]
+        believed = client.get_node(host=HOST, port=wrong.port)
+        assert believed is not None
+        client.nodes_manager.slots_cache[slot] = [believed]
         assert await client.eval(COUNT, 1, key) == 1
-        assert client.get_node_from_key(key).port == right.port, "learnt from the answer"  # type: ignore[union-attr]
-        client.nodes_manager.slots_cache[slot] = list(believed)  # type: ignore[arg-type]
+        assert believed_owner(client, key).port == right.port, "learnt from the answer"
+        client.nodes_manager.slots_cache[slot] = [believed]
         assert await client.get(key) == b"1"
 
 
@@ -127,7 +135,7 @@ async def test_during_a_slot_move_commands_follow_and_scripts_wait(cluster: Clus
         assert [*moving] == [1]
         before = 2 if gone == first else 5
         assert await asyncio.gather(*waiting) == [before + 1, before + 2, before + 3, 2]
-        assert client.get_node_from_key(first).port == target.port  # type: ignore[union-attr]
+        assert believed_owner(client, first).port == target.port
         for _ in cluster.move_slot(first, source):
             pass
 
@@ -148,7 +156,7 @@ async def test_a_command_follows_to_a_node_without_slots_and_closes_its_connecti
         assert await client.get(key) == b"1"
         assert [*moving] == []
         assert await client.eval(COUNT, 1, key) == 2
-        assert client.get_node_from_key(key).name == name  # type: ignore[union-attr]
+        assert believed_owner(client, key).name == name
         for _ in lone.move_slot(key, lone.primaries[0]):
             pass
         assert await client.eval(COUNT, 1, key) == 3

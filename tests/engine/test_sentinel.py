@@ -159,8 +159,8 @@ async def test_a_replaced_primary_is_left_even_if_it_accepts_writes(
     first, second = free_ports(2)
     with valkey() as other, DroppingProxy(valkey_engine, first) as old, DroppingProxy(other, second) as new:
         telling: Any = Telling(old.url)
-        # What it inherits has no types.
-        pool = sentinel._PrimaryPool(SERVICE, telling, **pool_options(5.0, 4))  # type: ignore[no-untyped-call]
+        options = pool_options(5.0, 4)
+        pool = sentinel._PrimaryPool(SERVICE, telling, **options)  # type: ignore[no-untyped-call]  # its base has no types
         client = sentinel._PrimaryClient.on(pool, 5.0)
         waits = client.acknowledged(Wait(0, 0.1))
         for _ in range(2):

@@ -201,15 +201,13 @@ class TestInACluster:
         await client.aclose()
 
     async def test_a_redirected_call_waits_for_the_new_nodes_replica(self, doubled: Cluster) -> None:
-        client = await connect(doubled.url)
-        waiting = client.acknowledged(Wait(1, 0.3))  # type: ignore[attr-defined]  # a cluster
+        client: Any = await connect(doubled.url)
+        waiting = client.acknowledged(Wait(1, 0.3))
         await client.ping()
         right, wrong = doubled.primaries[:2]
         key = key_at(doubled, right).replace(":n", ":referred")
-        nodes = client.nodes_manager  # type: ignore[attr-defined]  # a cluster
-        slot = client.keyslot(key)  # type: ignore[attr-defined]  # a cluster
-        # A cluster.
-        nodes.slots_cache[slot] = [client.get_node(host="127.0.0.1", port=wrong.port)]  # type: ignore[attr-defined]
+        slot = client.keyslot(key)
+        client.nodes_manager.slots_cache[slot] = [client.get_node(host="127.0.0.1", port=wrong.port)]
         assert await waiting.eval(COUNT, 1, key) == 1
         assert right.run("GET", key) == b"1"
         assert reads_on(doubled.replica_of(right), key) == b"1"

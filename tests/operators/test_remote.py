@@ -313,7 +313,8 @@ def test_a_refusal_keeps_what_the_server_asks_to_wait(status: int) -> None:
         with pytest.raises((Refused, ServerUnreachable)) as refused:
             RemoteServer(f"http://127.0.0.1:{listening.getsockname()[1]}", "key").get("/audit")
         thread.join()
-    assert refused.value.retry_after == 9  # type: ignore[attr-defined]
+    assert isinstance(refused.value, Refused | ServerUnreachable)
+    assert refused.value.retry_after == 9
 
 
 @contextmanager

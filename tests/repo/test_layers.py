@@ -189,7 +189,7 @@ def test_every_window_and_scope_of_a_policy_exists() -> None:
 
 def test_every_route_has_a_policy() -> None:
     with pytest.raises(TypeError, match="policy"):
-        Route("/forgotten", BaseHandler, "forgotten")  # type: ignore[call-arg]
+        Route("/forgotten", BaseHandler, "forgotten")  # type: ignore[call-arg]  # wrong on purpose
 
 
 def test_a_form_without_its_rules_stops_the_start(memory_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

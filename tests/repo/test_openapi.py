@@ -40,8 +40,8 @@ def is_interface(handler: type[RequestHandler], name: str) -> bool:
     the MCP server are described by that protocol, and by the server's own list of tools."""
     if name == "mcp":
         return False
-    # A handler of ours.
-    return handler.lean or name in ("authorize", "decide", "logout", "healthz", "readyz")  # type: ignore[attr-defined]
+    ours: Any = handler
+    return ours.lean or name in ("authorize", "decide", "logout", "healthz", "readyz")
 
 
 def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:

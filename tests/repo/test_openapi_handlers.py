@@ -130,7 +130,7 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
     pushed = dict.fromkeys(plain["properties"].keys() - asserted, "1") | proof
     signed = dict.fromkeys(signed["properties"].keys() - asserted, "1") | proof
     asked = {"scope": "data:read", "resource": service.base_url, "dpop_jkt": "1"} | proof
-    shown = {
+    shown: dict[str, list[Callable[[], Awaitable[Any]]]] = {
         operation_id(route.name, method): [
             partial(call, service, route, method, tokens["access_token"]),
             *([partial(call, service, route, method, tokens["access_token"], "DPoP")] * bool(route.policy.scope)),
@@ -145,7 +145,7 @@ async def ask_each(service: Service) -> dict[str, list[Callable[[], Awaitable[An
     registered = await register(service.base_url)
     changed = {**NATIVE, "client_id": registered.client_id}
     return {
-        **shown,  # type: ignore[dict-item]
+        **shown,
         "authorize": [lambda: browser.get(service.web.authorize_url(prompt="consent", code_challenge=challenge()))],
         "decide": [lambda: browser.send("/api/oauth/authorize", "POST", form=decision)],
         "token": [

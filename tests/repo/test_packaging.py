@@ -304,7 +304,7 @@ def test_the_pytest_plugin_is_installed(installed: Installed, tmp_path: Path) ->
 
 def test_our_own_tests_run_without_the_plugin(installed: Installed) -> None:
     command = [
-        installed.python,
+        str(installed.python),
         "-m",
         "pytest",
         "--fixtures",
@@ -313,7 +313,7 @@ def test_our_own_tests_run_without_the_plugin(installed: Installed) -> None:
         "no:cacheprovider",
         "tests/credits/test_amounts.py",
     ]
-    done = subprocess.run(command, cwd=ROOT, env=clean(), capture_output=True, text=True, timeout=60, check=True)  # type: ignore[arg-type]
+    done = subprocess.run(command, cwd=ROOT, env=clean(), capture_output=True, text=True, timeout=60, check=True)
     assert "memory_store" in done.stdout
     assert "latchkey.testing" not in done.stdout
     assert "latchkey/testing" not in done.stdout

@@ -45,7 +45,7 @@ def last_name(function: ast.expr) -> str:
     )
 
 
-def names_in(node: ast.AST) -> Iterator[tuple[ast.AST, str, str]]:
+def names_in(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, str, str]]:
     """Private names in code: the line, the name, and its object ("" for a defined name)."""
     for inner in ast.walk(node):
         if isinstance(inner, ast.Attribute) and is_private(inner.attr):
@@ -101,9 +101,9 @@ def uses(path: Path, root: Path = ROOT) -> Iterator[tuple[int, str]]:
     module_name = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
     tree = ast.parse(path.read_text("utf-8"))
     own = own_names(tree)
-    for node, name, of in names_in(tree):
+    for used, name, of in names_in(tree):
         if of and of not in ("self", "cls", "super()") and name not in own:
-            yield node.lineno, name  # type: ignore[attr-defined]  # all these have one
+            yield used.lineno, name
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
@@ -117,7 +117,7 @@ def uses(path: Path, root: Path = ROOT) -> Iterator[tuple[int, str]]:
             theirs = inherited(kind) if isinstance(kind, type) else set()
             for inner, found, of in names_in(node):
                 if found in theirs and of in ("", "self", "cls", "super()"):
-                    yield inner.lineno, found  # type: ignore[attr-defined]
+                    yield inner.lineno, found
 
 
 def test_private_library_names_are_only_in_their_modules() -> None:

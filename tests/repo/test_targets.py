@@ -38,7 +38,7 @@ def test_each_test_has_exactly_one_target() -> None:
             # The expressions of pytest are those of Python.
             taken = [target for target in TARGETS if eval(expression_of(target), {}, has)]  # noqa: S307  # our own file
             assert len(taken) == 1, f"{markers}: {taken}"
-            rest = eval(expression_of("test-rest"), {}, has)  # noqa: S307
+            rest = eval(expression_of("test-rest"), {}, has)  # noqa: S307  # the same file
             assert rest == (taken != ["test"]), markers
 
 

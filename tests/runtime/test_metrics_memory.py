@@ -216,10 +216,10 @@ def test_every_row_is_exported_with_its_metrics_labels() -> None:
 
 def test_script_outcomes_match_the_scripts_replies() -> None:
     scripts = load_scripts()
-    named = [(metric, *key) for metric in METRICS if metric.families == (of.SCRIPTS,) for key in metric.only]
+    named = [(metric, key) for metric in METRICS if metric.families == (of.SCRIPTS,) for key in metric.only]
     assert len(named) > 6
-    for metric, script, word in named:
-        assert word in scripts[script].replies, metric.name  # type: ignore[attr-defined, index]
+    for metric, (script, word) in named:
+        assert word in scripts[script].replies, metric.name
     # The words that stand for no answer are nobody's answer.
     words = {error.word for error in (StoreError, StoreUnavailable, Unacknowledged)}
     assert len(words) == 3

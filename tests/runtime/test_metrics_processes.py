@@ -8,6 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,11 @@ def workers(server: Server) -> list[int]:
     return children(server.process.pid)
 
 
+def replaced(server: Server, victim: int) -> bool:
+    """Whether another worker serves in place of one that was killed."""
+    return victim not in workers(server) and len(workers(server)) == WORKERS
+
+
 def get(port: int, count: int) -> None:
     """Requests over a connection each, which spreads them over the workers."""
     for _ in range(count):
@@ -52,7 +58,7 @@ def test_counts_never_fall_when_workers_are_killed(running: Pair) -> None:
         sent += 40
         last = until(lambda: scraped(server), {health: sent})
         os.kill(victim, signal.SIGKILL)
-        wait_until(lambda gone=victim: gone not in workers(server) and len(workers(server)) == WORKERS)  # type: ignore[misc]
+        wait_until(partial(replaced, server, victim))
         seen = scraped(server)
         assert seen[health] == sent
         assert {name: value for name, value in counts(last).items() if seen[name] < value} == {}

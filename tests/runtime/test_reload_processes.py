@@ -15,6 +15,7 @@ import subprocess
 import sys
 import termios
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -225,10 +226,14 @@ def test_keep_alive_connections_survive_a_reload(tmp_path: Path) -> None:
         kept = http.client.HTTPConnection("127.0.0.1", running.ready().port, timeout=10)
         kept.connect()
         port = kept.sock.getsockname()[1]
+
+        def answers(status: int) -> bool:
+            return status_of(running.port, "/signup") == status
+
         for signup, status in (("open", 200), ("off", 403)):
             config_file(tmp_path, signup=signup)
             running.process.send_signal(signal.SIGHUP)
-            wait_until(lambda want=status: status_of(running.port, "/signup") == want)  # type: ignore[misc]
+            wait_until(partial(answers, status))
             kept.request("GET", "/signup")
             answer = kept.getresponse()
             answer.read()

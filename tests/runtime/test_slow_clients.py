@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -103,12 +104,15 @@ async def test_buffered_requests_are_bounded_in_total(head: bytes, piece: bytes,
     async with running(site, slow_bytes=MEGA) as server, AsyncExitStack() as stack:
         slow = server_of(server).slow
         clients = []
+
+        def counted(number: int) -> bool:
+            return slow.total >= min(number * 60_000, 900 * KILO)
+
         for number in range(1, 41):
             client = await stack.enter_async_context(await server.connect())
             client.write(head + piece)
             clients.append(client)
-            # Mypy infers no default of a lambda.
-            await until(lambda number=number: slow.total >= min(number * 60_000, 900 * KILO))  # type: ignore[misc]
+            await until(partial(counted, number))
             assert slow.total <= MEGA
         await until(lambda: len(alive(clients)) == len(slow))
         kept = alive(clients)

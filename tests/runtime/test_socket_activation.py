@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -85,9 +86,9 @@ def test_anything_but_a_listening_tcp_socket_is_refused(tmp_path: Path) -> None:
         pytest.param("127.0.0.1", {"reuse_port": True}, False, id="with --reuse-port"),
     ],
 )
-def test_settings_must_match_the_passed_sockets(address: str, options: dict[str, object], fits: bool) -> None:
+def test_settings_must_match_the_passed_sockets(address: str, options: dict[str, Any], fits: bool) -> None:
     with socket.create_server((address, 0)) as made:
-        settings = Settings(**options)  # type: ignore[arg-type]
+        settings = Settings(**options)
         if fits:
             check_passed([made], settings)
         else:

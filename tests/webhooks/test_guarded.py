@@ -53,7 +53,9 @@ async def test_input_is_kept_and_saved_after_reauthentication(clock: FakeClock, 
     before = ada.browser.cookies["latchkey_session"]
     confirm = await sends(ada.browser, **TYPED)
     assert (confirm.code, says(confirm, "You asked to change your app")) == (403, True)
-    assert (await service.store.apps.fresh("mine"))[0].name == "Mine", "nothing was done"  # type: ignore[union-attr]
+    found, _ = await service.store.apps.fresh("mine")
+    assert found is not None
+    assert found.name == "Mine", "nothing was done"
     wrong = await ada.browser.submit(confirm, OWN, confirm_password="wrong")
     assert (wrong.code, says(wrong, "Incorrect password")) == (400, True)
     saved = await ada.browser.submit(wrong, OWN, confirm_password=PASSWORD)

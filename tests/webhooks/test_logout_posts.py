@@ -56,7 +56,8 @@ class Heard(Hooked):
 
     async def claims(self, posted: Posted, algorithm: str = "RS256") -> dict[str, Any]:
         """The claims of a posted token, verified with the published keys."""
-        keys = KeySet.import_key_set(await self.store.signing_keys.published())  # type: ignore[arg-type]
+        published: Any = await self.store.signing_keys.published()
+        keys = KeySet.import_key_set(published)
         token = jwt.decode(token_in(posted), keys, algorithms=[algorithm])
         assert token.header["typ"] == "logout+jwt"
         assert token.header["alg"] == algorithm

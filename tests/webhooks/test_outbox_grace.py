@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -162,11 +163,16 @@ async def test_in_every_order_each_event_is_sent_once(
 
 async def test_simultaneous_events_stay_separate_and_a_grace_end_is_one_event(store: Store) -> None:
     world = await keeping(store)
-    one = {"type": "tokens.revoked", "client": world.app.client_id, "member": keys.member(world.user), "at": "1"}
+    one: dict[Any, Any] = {
+        "type": "tokens.revoked",
+        "client": world.app.client_id,
+        "member": keys.member(world.user),
+        "at": "1",
+    }
     for reason in ("token_revoked", "token_revoked", "refresh_token_replayed"):
-        await store.client.xadd(keys.outbox(world.user), {**one, "reason": reason})  # type: ignore[dict-item]
+        await store.client.xadd(keys.outbox(world.user), {**one, "reason": reason})
     for _ in range(2):
-        await store.client.xadd(keys.outbox(world.user), {**one, "type": "data.deleted", "reason": "grace_over"})  # type: ignore[dict-item]
+        await store.client.xadd(keys.outbox(world.user), {**one, "type": "data.deleted", "reason": "grace_over"})
     assert [reason for _, reason in await posted_events(world)] == [
         *("token_revoked", "token_revoked", "refresh_token_replayed", "grace_over")
     ]

@@ -59,9 +59,9 @@ async def hostile(store: Store, slow: Receiver, accounts: int, apps: int, events
             await app.tell(events)
 
 
-async def honest(store: Store, **whose: str) -> None:
+async def honest(store: Store, **whose: Any) -> None:
     """Another person's event is posted. No slow receiver frees its place during the test."""
-    app = await Hooked.make(store, "honest", **whose)  # type: ignore[arg-type]
+    app = await Hooked.make(store, "honest", **whose)
     await app.tell()
     await app.receiver.count(1)
     await app.receiver.close()

@@ -278,9 +278,9 @@ async def test_others_can_neither_see_nor_change_a_webhook(service: Service) -> 
     # Nor through an app of her own.
     for method in ("GET", "POST"):
         suffix = "/again" if method == "POST" else ""
-        form = {"_xsrf": xsrf[1]} if method == "POST" else None  # type: ignore[assignment]
+        sent = {"_xsrf": xsrf[1]} if method == "POST" else None
         path = f"/developer/apps/hers/webhooks/{event.id}{suffix}"
-        assert (await eve.send(path, method, form=form)).code == 404
+        assert (await eve.send(path, method, form=sent)).code == 404
     target = await service.store.webhooks.target("own")
     assert target is not None
     assert target.url == URL

@@ -8,6 +8,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -27,7 +28,8 @@ NO_DATES = ("Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "Mon, 01 Jan 2027 0
 
 async def posted(receiver: Receiver, **limits: float) -> PostResult:
     await receiver.start()
-    poster = Poster(AddressPolicy(loopback=True), 4, **{"connect": 2, "whole": 2, **limits})  # type: ignore[arg-type]
+    seconds: dict[str, Any] = {"connect": 2, "whole": 2, **limits}
+    poster = Poster(AddressPolicy(loopback=True), 4, **seconds)
     try:
         return await poster.post(receiver.url, {"webhook-id": "an-id"}, b'{"a":1}')
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tornado.httpclient import HTTPResponse
@@ -106,23 +106,24 @@ class Victim:
 
     async def contents(self) -> dict[str, Any]:
         """The store's content, without windows and last-seen times."""
-        client, found = self.service.store.client, {}
+        client = self.service.store.client
+        found: dict[str, Any] = {}
         async for key in client.scan_iter():
             name = key.decode()
             if ":limit:" in name or name.startswith("{window:") or name.endswith(":guesses"):
                 continue
-            kind = (await client.type(key)).decode()  # type: ignore[union-attr]
+            kind = cast(bytes, await client.type(key)).decode()
             if kind == "hash":
                 row = await client.hgetall(key)
                 found[name] = {field: value for field, value in row.items() if field != b"seen_at"}
             elif kind == "zset":
-                found[name] = await client.zrange(key, 0, -1, withscores=True)  # type: ignore[assignment]
+                found[name] = await client.zrange(key, 0, -1, withscores=True)
             elif kind == "set":
-                found[name] = await client.smembers(key)  # type: ignore[assignment]
+                found[name] = await client.smembers(key)
             elif kind == "stream":
-                found[name] = await client.xrange(key)  # type: ignore[assignment]
+                found[name] = await client.xrange(key)
             else:
-                found[name] = await client.get(key)  # type: ignore[assignment]
+                found[name] = await client.get(key)
         return found
 
 
@@ -304,7 +305,7 @@ async def test_each_form_works_for_the_person_and_notifies_as_the_table_says(pos
 def test_an_unlisted_form_prevents_the_start(
     handler: type[PageHandler], policy: Policy, post: PersonPost | None, why: str
 ) -> None:
-    class Form(handler):  # type: ignore[valid-type, misc]
+    class Form(handler):  # type: ignore[valid-type, misc]  # mypy knows no base that is an argument
         async def post(self) -> None:
             """Does something."""
 

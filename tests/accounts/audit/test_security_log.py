@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -16,6 +16,7 @@ from handlers.ops.security_context import SecurityLine
 from store import keys
 from store.accounts.audit import security_log
 from store.accounts.audit.logged_event import AuditEvent
+from store.crypto.keyring import Keys
 from store.engine.security_outcomes import OUTCOMES, WORDS
 from store.errors import StoreUnavailable
 from store.lifetimes import DAY, RENAME
@@ -288,7 +289,7 @@ async def test_connecting_and_disconnecting_repeatedly_hides_no_sign_in(store: S
 async def test_the_previous_releases_trail_is_shown_and_kept_separately(store: Store) -> None:
     world = await World.make(store)
     trail = keys.audit(world.user)
-    before = (await store.client.get(trail)).decode()  # type: ignore[union-attr]
+    before = cast(bytes, await store.client.get(trail)).decode()
     renames = "".join(f"{2000 + n} name_changed  192.0.2.1 Firefox\n" for n in reversed(range(150)))
     await store.client.set(trail, renames + before)
     await store.profiles.rename(world.session, "Ada the newest", VISITOR)
@@ -356,8 +357,8 @@ async def test_no_request_waits_for_the_log(service: Service) -> None:
 
 
 @pytest.mark.gen_test
-async def test_a_batch_with_a_lost_answer_is_resent_and_read_once(valkey_engine: Engine, keys: object) -> None:
-    async with losing(valkey_engine, keys) as (world, armed):  # type: ignore[arg-type]
+async def test_a_batch_with_a_lost_answer_is_resent_and_read_once(valkey_engine: Engine, keys: Keys) -> None:
+    async with losing(valkey_engine, keys) as (world, armed):
         security = world.store.security
         await security.flush()
         before = len(await world.store.security_events.newest(None))

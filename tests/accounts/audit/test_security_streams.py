@@ -1,33 +1,26 @@
-"""The streams of the security log: which events displace others, and how readers merge the streams."""
+"""The streams of the security log: which events displace others, and which repetitions are counted."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from argparse import Namespace
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import aclosing
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
-from cli.commands import audit
 from handlers.core.client_address import window_address
 from store import keys
-from store.accounts.audit import classes, security_log, security_reading, trail
+from store.accounts.audit import classes, security_log, trail
 from store.accounts.audit.logged_event import AuditEvent
 from store.accounts.audit.security_log import Origin
 from store.engine.script_source import own_scripts
+from store.events.declared_event import EventStream
 from store.fsck.reading import tag_of
-from store.lifetimes import DAY
 from store.security_events import EVENTS
 from store.wiring import Store
-from tests.conftest import ENGINES, OpenStore, emptied
-from tests.support.processes.engines import FakeClock
 
 PERSON = "0123456789abcdef0123456789abcdef"
-REAL = [name for name in ENGINES if name != "memory"] or ["valkey"]
 ONE_OF_EACH = ("sign_in_refused", "signed_up", "passkey_copied", "command_failed")
 """An event of each stream that is not aggregated, or only with equal details; the most minor first."""
 DETAILS = {"confirmed": ["password", "passkey"], "confirmation_refused": ["password", "code"]}
@@ -114,7 +107,7 @@ async def test_addresses_of_one_network_count_as_one_cause(memory_store: Store) 
     memory_store.security.tell = events.append
     for number in range(50):
         address = f"2001:db8::{number:x}"
-        memory_store.security.origin = lambda at=address: Origin(at, network=window_address(at))  # type: ignore[misc]
+        memory_store.security.origin = partial(Origin, address, network=window_address(address))
         memory_store.security.note("form_refused", detail="signin xsrf")
     memory_store.security.settle()
     assert [one.count for one in events] == [1, 49]
@@ -139,7 +132,7 @@ async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
 ) -> None:
     counts: Counter[str] = Counter()
     total: Counter[str] = Counter()
-    streams: Counter[str] = Counter()
+    streams: Counter[EventStream] = Counter()
     log, now = memory_store.security, 1000.0
 
     def tell(event: AuditEvent) -> None:
@@ -160,7 +153,8 @@ async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
     most |= {name: 2 * most[name] for name in DETAILS}
     assert {"scope_refused", "signed_in", "signed_in_by_recovery", "credit_added"} <= set(most)
     for step in range(360):
-        log.origin = lambda at=step % 13: Origin(f"192.0.2.{at}", f"browser {at % 7}")  # type: ignore[misc]
+        place = step % 13
+        log.origin = partial(Origin, f"192.0.2.{place}", f"browser {place % 7}")
         for name in most:
             for app in (step % 20, step * 7 % 20):
                 free = f"script_{step % 12}" if EVENTS[name].counted == "by_cause" else f"{step}.50 USD"
@@ -172,7 +166,7 @@ async def test_a_person_with_20_apps_fills_no_stream_in_an_hour(
     assert counts == most
     assert total == dict.fromkeys(most, 2 * 360)
     assert streams.keys() == classes.MOST_OF_A_PERSON.keys()
-    assert {name: count for name, count in streams.items() if count > classes.MOST_OF_A_PERSON[name]} == {}  # type: ignore[index]
+    assert {name: count for name, count in streams.items() if count > classes.MOST_OF_A_PERSON[name]} == {}
 
 
 @pytest.mark.gen_test
@@ -267,134 +261,3 @@ async def test_a_count_is_sent_at_the_end_of_its_window_without_further_events(
         while len(await names(memory_store)) < 2:
             await asyncio.sleep(0.01)
     assert [one.count for one in await memory_store.security_events.newest(None)] == [1, 2]
-
-
-# The streams read as one
-
-
-@pytest.mark.gen_test
-async def test_streams_are_merged_by_time_over_pages_with_limits_and_filters(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(security_reading, "PAGE", 7)
-    for number in range(60):
-        store.security.note(ONE_OF_EACH[number * 7 % 11 % 4], person=f"{number:032x}")
-        if number % 9 == 0:
-            await store.security.flush()
-    await store.security.flush()
-    events = store.security_events
-    found = [int(one.person, 16) for one in await events.newest(None)]
-    assert found == list(range(60))
-    assert [int(one.person, 16) for one in await events.newest(20)] == found[-20:]
-    of_two = {f"{3:032x}", f"{50:032x}"}
-    assert [one.person for one in await events.newest(2, wanted=lambda one: one.person in of_two)] == sorted(of_two)
-    async with aclosing(events.follow("0-0")) as following:
-        followed = [one async for one in until_pause(following)]
-    assert [int(one.person, 16) for one in followed] == found
-
-
-@pytest.fixture(params=REAL)
-def three_stores(request: pytest.FixtureRequest, open_store: OpenStore) -> list[Store]:
-    """Three simulated processes on each real engine."""
-    url = emptied(request, request.param)
-    return [open_store(url) for _ in range(3)]
-
-
-@pytest.mark.gen_test
-async def test_followers_get_each_event_of_two_writers_once_and_in_order(
-    three_stores: list[Store], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(security_reading, "PAGE", 10)
-    monkeypatch.setattr(security_reading, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(security_log, "BATCH", 7)
-    *writers, reader = three_stores
-
-    async def write(store: Store, person: str) -> None:
-        for number in range(300):
-            store.security.note(ONE_OF_EACH[(number * 7 + number // 5) % 4], person=person, detail=str(number))
-            if number % 11 == 0:
-                await store.security.flush()
-        await store.security.flush()
-
-    async def follow() -> list[AuditEvent]:
-        found: list[AuditEvent] = []
-        async with aclosing(reader.security_events.follow("0-0")) as following:
-            async for one in following:
-                if one is not None:
-                    found.append(one)
-                elif len(found) >= 600:
-                    return found
-        raise AssertionError
-
-    people = ("a" * 32, "b" * 32)
-    following = asyncio.ensure_future(follow())
-    await asyncio.gather(*(write(store, person) for store, person in zip(writers, people, strict=True)))
-    followed = await following
-    for person in people:
-        assert [int(one.detail) for one in followed if one.person == person] == list(range(300))
-    # Another shard may have got an older event a moment after it was read.
-    assert {one.id for one in await reader.security_events.newest(None)} == {one.id for one in followed}
-    assert len(followed) == 600
-
-
-@pytest.mark.gen_test
-async def test_follow_shows_events_that_arrive_late(memory_store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    memory_store.security.note("signed_out", person=PERSON)
-    late = memory_store.security._queue.popleft()
-    late.since -= 2
-    memory_store.security.note("signed_in", person=PERSON)
-    await memory_store.security.flush()
-    args = Namespace(limit=None, json=False)
-    following = asyncio.ensure_future(audit._follow(memory_store, args, None, lambda event: True))
-    printed = ""
-    while "signed_in" not in printed:
-        await asyncio.sleep(0.01)
-        printed += capsys.readouterr().out
-    memory_store.security._queue.append(late)
-    await memory_store.security.flush()
-    while "signed_out" not in printed:
-        await asyncio.sleep(0.01)
-        printed += capsys.readouterr().out
-    following.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await following
-    assert [line.split("  ")[1] for line in printed.splitlines()] == ["signed_in", "signed_out"]
-
-
-@pytest.mark.gen_test
-async def test_stepping_the_clock_back_keeps_the_order_of_events(clock: FakeClock, memory_store: Store) -> None:
-    for name in ONE_OF_EACH:
-        memory_store.security.note(name, person=PERSON)
-        await memory_store.security.flush()
-        clock.back(5)
-    assert await names(memory_store) == list(ONE_OF_EACH)
-
-
-@pytest.mark.gen_test
-async def test_the_previous_releases_log_is_merged_in(store: Store) -> None:
-    packed = '{"event":"refresh_replayed","result":"refused","severity":"warning","actor":"app","id":"1"}'
-    await store.client.xadd("{audit}:events", {"at": "1000", "event": packed})
-    await store.client.xadd("{audit}:events", {"later": "in another form"})
-    store.security.note("signed_in", person=PERSON)
-    await store.security.flush()
-    assert await names(store) == ["refresh_replayed", "signed_in"]
-
-
-@pytest.mark.gen_test
-async def test_a_quiet_stream_keeps_no_event_longer_than_90_days(clock: FakeClock, memory_store: Store) -> None:
-    log = memory_store.security
-    for name in ("key_made_by_operator", "key_retired_by_operator"):
-        log.note(name)
-        await log.flush()
-        clock.advance(46 * DAY / 1000)
-    log.note("signed_in", person=PERSON)
-    await log.flush()
-    assert await names(memory_store) == ["key_retired_by_operator", "signed_in"]
-
-
-async def until_pause(following: AsyncIterator[AuditEvent | None]) -> AsyncIterator[AuditEvent]:
-    """The events that a follower has so far."""
-    async for one in following:
-        if one is None:
-            return
-        yield one

@@ -11,7 +11,7 @@ from outbound.mail.mail import Mail
 from outbound.mail.room import (
     MailRoom,
 )
-from store.accounts.links import AddressChange
+from store.accounts.links import AddressChange, Link
 from store.accounts.undoing import Undo
 from store.apps.registration import MAX_REDIRECT_URIS, Registration
 from store.results import Profile, Visitor, Warned
@@ -62,7 +62,7 @@ async def test_mails_to_earlier_addresses_count_for_the_account(memory_store: St
     posted = Posted()
     site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
     warned = Warned(tuple(f"{number}@example.com" for number in range(4)))
-    undo = mails.Link("text", "1@example.com")  # type: ignore[attr-defined]
+    undo = Link("text", "1@example.com")
     mails.address_changed(site, "u1", AddressChange("1@example.com", warned.addresses[0], False, undo, warned), VISITOR)
     mails.taken_back(site, Undo("u1", warned.addresses[0], "2@example.com", False, True, warned=warned), VISITOR)
     assert len(posted.letters) == 3 + 4 + 1 + 4
@@ -84,8 +84,8 @@ async def test_requested_mails_count_for_the_network_and_the_account(
     await mails.forgotten(site, world.email, asker, "")
     await mails.forgotten(site, "nobody@example.com", asker, "")
     await mails.confirmation(site, grace, other, asker)
-    await mails.change(site, world.user, mails.Link("text", "free@example.com"), asker)  # type: ignore[attr-defined]
-    await mails.change(site, world.user, mails.Link("text", other), asker)  # type: ignore[attr-defined]
+    await mails.change(site, world.user, Link("text", "free@example.com"), asker)
+    await mails.change(site, world.user, Link("text", other), asker)
     assert [(letter.what, letter.payer, letter.network) for letter in posted.letters] == [
         ("signup", "", network),
         ("signup_again", world.user, network),
@@ -109,7 +109,7 @@ async def test_notices_and_undo_links_count_for_the_visitors_network(memory_stor
     posted = Posted()
     site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
     warned = Warned(("ada@example.com", "old@example.com"))
-    undo = mails.Link("text", "ada@example.com")  # type: ignore[attr-defined]
+    undo = Link("text", "ada@example.com")
     for address in ("203.0.113.7", "2001:db8:1:2::3", "unknown", ""):
         visitor = Visitor(address, "Testing/1.0")
         mails.password_changed(site, "u1", warned, visitor)

@@ -25,7 +25,7 @@ def entries(page: HTTPResponse) -> dict[str, str]:
     """The accounts that the page lists signed out, newest first, with the ids of their entries."""
     text = page.body.decode()
     found = re.findall(r'<button class="choice" name="account" value="([^"]+)">(.*?)</button>', text, re.S)
-    return {html.unescape(re.search("<bdi>(.*?)</bdi>", words)[1]): one for one, words in found}  # type: ignore[index]
+    return {html.unescape(re.findall("<bdi>(.*?)</bdi>", words)[0]): one for one, words in found}
 
 
 def onward(page: HTTPResponse) -> str | None:

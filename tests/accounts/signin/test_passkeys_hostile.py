@@ -141,7 +141,7 @@ async def test_a_stored_key_of_a_disallowed_kind_is_refused(
     world = await World.make(memory_store)
     device = await add_passkey(world)
     key = RsaKey(bits, exponent)
-    device.key = key  # type: ignore[assignment]
+    device.key = key  # type: ignore[assignment]  # of another kind, on purpose
     row, field = keys.person(world.user)["passkeys"], f"k:{device.credential}"
     _, *rest = msgpack.unpackb(await memory_store.client.hget(row, field))
     await memory_store.client.hset(row, field, msgpack.packb([cbor2.dumps(key.cose), *rest]))

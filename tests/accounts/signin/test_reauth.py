@@ -104,8 +104,10 @@ async def test_concurrent_changes_cannot_share_a_proof(store: Store) -> None:
     world = await World.make(store)
     devices = [await add_passkey(world) for _ in range(4)]
     await reauth(world)
-    changes = [store.factors.remove_passkey(world.session, one.credential, VISITOR) for one in devices]
-    changes += [store.factors.renew_recovery(world.session, VISITOR) for _ in range(4)]  # type: ignore[misc]
+    changes: list[Awaitable[object]] = [
+        *(store.factors.remove_passkey(world.session, one.credential, VISITOR) for one in devices),
+        *(store.factors.renew_recovery(world.session, VISITOR) for _ in range(4)),
+    ]
     found = await asyncio.gather(*(outcome(change) for change in changes))
     assert sorted(found) == ["in"] + ["unproved"] * 7
 
@@ -246,14 +248,15 @@ async def test_recovery_codes_reauthenticate_after_a_lost_phone(store: Store, le
     world.codes = await renewed_with_code(world)
     await keep_codes(world, left)
     world.session = await second_session(world)
-    for change in (
+    changes: list[Callable[[], Awaitable[object]]] = [
         lambda: store.factors.disable_totp(world.session, VISITOR),
         lambda: store.factors.remove_passkey(world.session, lost.credential, VISITOR),
-    ):
+    ]
+    for change in changes:
         if not world.codes:
             world.codes = await renewed(world)
         await reauth(world)
-        assert await outcome(change()) == "in"  # type: ignore[no-untyped-call]
+        assert await outcome(change()) == "in"
     assert await outcome(use_passkey(world, lost)) == "access_denied"
     assert await world.sign_in()
     assert await outcome(new_app(world)) == "in"

@@ -367,7 +367,7 @@ async def test_a_row_of_one_owner_is_what_earlier_releases_wrote(memory_store: S
         pytest.param("", (Member("b", "viewer"),), id="members without an owner"),
         pytest.param("a", (Member("a", "viewer"),), id="the owner twice"),
         pytest.param("a", (Member("b", "viewer"), Member("b", "owner")), id="a member twice"),
-        pytest.param("a", (Member("b", "root"),), id="an unknown role"),  # type: ignore[arg-type]
+        pytest.param("a", (Member("b", "root"),), id="an unknown role"),  # type: ignore[arg-type]  # wrong on purpose
         pytest.param("a", tuple(Member(f"m{n}", "viewer") for n in range(MOST_MEMBERS)), id="too many"),
     ],
 )

@@ -209,8 +209,8 @@ async def stock_keys(store: Store, number: int) -> None:
         for place in range(number // 10):
             user, email = new_user_id(), f"one.of.many.{place}@example.com"
             person = keys.person(user)
-            row = {"status": "active", "epoch": "1", "email": email, "name": "N", "password": "x", "created_at": "1"}
-            batch.hset(person["user"], mapping=row)  # type: ignore[arg-type]
+            row: dict[Any, Any] = {"status": "active", "epoch": "1", "email": email, "created_at": "1"}
+            batch.hset(person["user"], mapping={**row, "name": "N", "password": "x"})
             batch.sadd(person["users"], keys.member(user))
             batch.set(keys.email(email), user)
             batch.set(person["audit"], "1 signed_up   \n")

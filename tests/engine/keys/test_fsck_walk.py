@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ async def test_work_in_progress_gets_time_before_the_second_check(
 ) -> None:
     f = await Furnished.make(memory_store)
     await f.client.delete(entry := keys.email(f.world.email))
-    sleep, slept = walk.asyncio.sleep, []  # type: ignore[attr-defined]
+    sleep, slept = asyncio.sleep, []
 
     async def ends_meanwhile(seconds: float, *result: Any) -> Any:
         if seconds == walk.SETTLE:
@@ -65,7 +66,7 @@ async def test_work_in_progress_gets_time_before_the_second_check(
         else:
             await sleep(seconds, *result)
 
-    monkeypatch.setattr(walk.asyncio, "sleep", ends_meanwhile)  # type: ignore[attr-defined]
+    monkeypatch.setattr(asyncio, "sleep", ends_meanwhile)
     f.store.fsck.settle = walk.SETTLE
     report = await checked(f.store, repair=True)
     assert findings(report) == []
@@ -77,13 +78,13 @@ async def test_keys_to_check_again_wait_in_small_numbers(memory_store: Store, mo
     await f.client.delete(keys.email(f.world.email), keys.email(f.other.email))
     monkeypatch.setattr(reading, "SORTED_TOGETHER", 10)
     monkeypatch.setattr(walk, "UNSURE", 1)
-    sleep, slept = walk.asyncio.sleep, []  # type: ignore[attr-defined]
+    sleep, slept = asyncio.sleep, []
 
     async def noted(seconds: float, *result: Any) -> Any:
         slept.append(seconds)
         await sleep(0, *result)
 
-    monkeypatch.setattr(walk.asyncio, "sleep", noted)  # type: ignore[attr-defined]
+    monkeypatch.setattr(asyncio, "sleep", noted)
     f.store.fsck.settle = walk.SETTLE
     report = await checked(f.store)
     assert (broken(report), report.tallies["address"].found, report.people) == ({"address"}, 2, 4)
@@ -174,8 +175,9 @@ async def test_an_address_that_comes_back_during_the_repair_stays(memory_store: 
     await memory_store.client.pexpire(entry, 10**8)
     (finding,) = await memory_store.fsck.check(entry)
     await memory_store.client.persist(entry)
-    assert (finding.invariant.name, finding.mend is not None) == ("reservation", True)
-    await finding.mend()  # type: ignore[misc]
+    assert finding.invariant.name == "reservation"
+    assert finding.mend is not None
+    await finding.mend()
     assert await memory_store.client.ttl(entry) == -1
 
 

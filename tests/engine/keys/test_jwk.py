@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -127,7 +127,7 @@ def test_rsa_is_read_up_to_its_bound() -> None:
         return {"kty": "RSA", "e": "AQAB", "n": base64url.encode(n.to_bytes((n.bit_length() + 7) // 8))}
 
     assert parse_key(key(2048)).algorithms == ("RS256", "PS256")
-    assert parse_key(key(4096)).key.key_size == 4096  # type: ignore[union-attr]
+    assert cast(rsa.RSAPublicKey, parse_key(key(4096)).key).key_size == 4096
     assert reason(key(4104)) == "weak_key"
 
 

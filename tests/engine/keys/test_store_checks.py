@@ -19,7 +19,8 @@ async def stored(store: Store) -> dict[bytes, object]:
     found: dict[bytes, object] = {}
     for key in await every_key(store.client):
         if b":limit:" not in key:
-            found[key] = await store.client.dump(key), await store.client.pexpiretime(key)  # type: ignore[arg-type]
+            ends = await store.client.pexpiretime(key)  # type: ignore[arg-type]  # any key, whatever its types say
+            found[key] = await store.client.dump(key), ends
     return found
 
 

@@ -267,7 +267,8 @@ def content(client: redis.Redis) -> bytes:
     client.delete(spell.DELETIONS, spell.DIRECTORY_REBUILD)
     client.hdel(spell.KEYRING, "sealed_at:1", "known_at:1")
     for due in client.scan_iter("{???}:due"):
-        client.zadd(due, dict.fromkeys(client.zrange(due, 0, -1), 0))  # type: ignore[type-var]
+        members: list[Any] = client.zrange(due, 0, -1)
+        client.zadd(due, dict.fromkeys(members, 0))
     return b"\n".join(sorted(everything(client).split(b"\n")))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Awaitable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tornado.httputil import HTTPHeaders, HTTPMessageDelegate, HTTPServerConnectionDelegate, ResponseStartLine
@@ -51,7 +51,7 @@ class Counting(RequestHandler):
     def prepare(self) -> None:
         self.lengths: list[int] = []
         if limit := self.get_query_argument("limit", ""):
-            self.request.connection.set_max_body_size(int(limit))  # type: ignore[union-attr]
+            cast(Any, self.request.connection).set_max_body_size(int(limit))
         if self.get_query_argument("refuse", ""):
             raise HTTPError(403)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from tornado.httputil import (
@@ -14,6 +14,7 @@ from tornado.httputil import (
     RequestStartLine,
     ResponseStartLine,
 )
+from tornado.util import ObjectDict
 from tornado.web import Application, HTTPError, RequestHandler, stream_request_body
 
 from runtime.http import tornado_private as private
@@ -21,6 +22,12 @@ from runtime.http.tornado_private import LeanHandler, TaskHandler, UnparsedReque
 from tests.support.http.tornado_fakes import Connection, Context, moment
 
 FORM = {"Host": "a", "Content-Type": "application/x-www-form-urlencoded"}
+
+
+def records_of(handler: RequestHandler) -> list[Any]:
+    """What the connection of a handler recorded."""
+    assert isinstance(handler.request.connection, Connection)
+    return handler.request.connection.noted
 
 
 class Quick(LeanHandler):
@@ -36,10 +43,13 @@ class Quick(LeanHandler):
         self.start_answer({"Server": ["a"]})
 
     def on_finish(self) -> None:
-        self.request.connection.noted.append("on_finish")  # type: ignore[union-attr]
+        records_of(self).append("on_finish")
 
     def log_exception(self, *raised: Any) -> None:
-        self.request.connection.noted.append(f"logged {raised[1]}")  # type: ignore[union-attr]
+        records_of(self).append(f"logged {raised[1]}")
+
+
+SomeQuick = TypeVar("SomeQuick", bound=Quick)
 
 
 class Slow(Quick):
@@ -60,7 +70,7 @@ class Noting(Application):
     """Notes that a request was logged."""
 
     def log_request(self, handler: RequestHandler) -> None:
-        handler.request.connection.noted.append("logged")  # type: ignore[union-attr]
+        records_of(handler).append("logged")
 
 
 def request_to(path: str = "/a?b=c", method: str = "GET", headers: dict[str, str] | None = None) -> HTTPServerRequest:
@@ -68,11 +78,10 @@ def request_to(path: str = "/a?b=c", method: str = "GET", headers: dict[str, str
     return HTTPServerRequest(connection=Connection(), headers=HTTPHeaders(headers or {"Host": "a"}), start_line=line)
 
 
-def handler_of(kind: type[Quick], method: str = "GET") -> tuple[Quick, list[Any]]:
+def handler_of(kind: type[SomeQuick], method: str = "GET") -> tuple[SomeQuick, list[Any]]:
     """A handler, and what its connection recorded."""
-    request = request_to(method=method)
-    assert isinstance(request.connection, Connection)
-    return kind(Noting(), request), request.connection.noted
+    handler = kind(Noting(), request_to(method=method))
+    return handler, records_of(handler)
 
 
 async def serve(handler: type[RequestHandler], headers: dict[str, str], body: bytes, **changes: Any) -> list[Any]:
@@ -222,7 +231,7 @@ class Failing(Quick):
 async def test_a_handlers_exception_is_logged_and_answered_once(error: BaseException, status: int) -> None:
     for late in (False, True):
         handler, noted = handler_of(Failing)
-        handler.error, handler.late, handler.ui = error, late, {}  # type: ignore[attr-defined,assignment]
+        handler.error, handler.late, handler.ui = error, late, ObjectDict()
         await handler.answer([])
         assert [one[0].code for one in noted if isinstance(one, tuple) and isinstance(one[0], ResponseStartLine)] == [
             200 if late else status
@@ -248,7 +257,7 @@ async def test_a_cancelled_handler_answers_nothing() -> None:
 @pytest.mark.gen_test
 async def test_an_unknown_method_is_refused() -> None:
     handler, noted = handler_of(Quick, "FROB")
-    handler.ui = {}  # type: ignore[assignment]
+    handler.ui = ObjectDict()
     await handler.answer([])
     assert noted[3][0].code == 405
 
@@ -285,7 +294,7 @@ class Streaming(RequestHandler):
     """Takes its body piece by piece."""
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        self.request.connection.noted.append(chunk)  # type: ignore[union-attr]
+        records_of(self).append(chunk)
         return None
 
     def post(self) -> None:
@@ -296,7 +305,7 @@ class Whole(RequestHandler):
     """Takes its body whole."""
 
     def prepare(self) -> None:
-        self.request.connection.noted.append("prepare")  # type: ignore[union-attr]
+        records_of(self).append("prepare")
 
     def post(self) -> None:
         self.write(repr(self.get_body_arguments("a")))

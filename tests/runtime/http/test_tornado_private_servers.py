@@ -67,8 +67,8 @@ def test_forwarded_headers_apply_to_one_request() -> None:
         context: Any = private.context_of(tcp, ("192.0.2.7", 80), "http", ["198.51.100.2"])
     connection.context = context
     server = HTTPServer(lambda request: None, xheaders=True, trusted_downstream=["198.51.100.2"])
-    server.request_callback = Application()
-    server.request_callback.start_request = lambda *_: Seeing()  # type: ignore[method-assign]
+    server.request_callback = application = Application()
+    application.start_request = lambda *_: Seeing()  # type: ignore[method-assign]  # it only looks
     delegate = server.start_request(object(), connection)
     forwarded = {"X-Forwarded-For": "203.0.113.5, 198.51.100.2", "X-Forwarded-Proto": "https"}
     delegate.headers_received(RequestStartLine("GET", "/", "HTTP/1.1"), HTTPHeaders(forwarded))

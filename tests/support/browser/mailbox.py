@@ -12,7 +12,7 @@ from collections.abc import Callable
 from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from aiosmtpd.smtp import SMTP, AuthResult, LoginPassword
 
@@ -74,7 +74,7 @@ class Mailbox:
             await self.hang.wait()
         if self.break_off:
             self.break_off -= 1
-            server.transport.abort()  # type: ignore[union-attr]
+            cast(asyncio.Transport, server.transport).abort()
             return "421 gone"
         if self.answers:
             return self.answers.pop(0)
@@ -88,7 +88,7 @@ class Mailbox:
     async def handle_QUIT(self, server: SMTP, session: Any, envelope: Any) -> str:
         """aiosmtpd's callback for QUIT; with `clings` the server breaks off instead."""
         if self.clings:
-            server.transport.abort()  # type: ignore[union-attr]
+            cast(asyncio.Transport, server.transport).abort()
         return "221 Bye"
 
     async def mail(self, number: int = 0) -> EmailMessage:

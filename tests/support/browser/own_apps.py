@@ -27,11 +27,11 @@ def site(memory_store: Store, base_url: str, facts: dict[str, Any]) -> Site:
     return Site(memory_store, base_url, **facts)
 
 
-async def register(browser: Browser, **fields: str) -> HTTPResponse:
+async def register(browser: Browser, **fields: str | None) -> HTTPResponse:
     """Through the page."""
     page = await browser.get("/developer/register")
     assert page.code == 200
-    filled = {"name": "My App", "redirect_uris": URI, "kind": "confidential", **fields}
+    filled: dict[str, str | None] = {"name": "My App", "redirect_uris": URI, "kind": "confidential", **fields}
     return await browser.submit(page, "/developer/register", **filled)
 
 

@@ -42,7 +42,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The values of the templates of the developer portal, as in `pages`."""
     code = Sample(code=text, page=text, picture="<svg></svg>")
     trying: dict[str, Any] = {**known, "steps": [], "wrong": None, "device": None}
-    own = Sample(
+    own: Any = Sample(
         signs_in_devices=True,
         client_id=text,
         name=text,
@@ -62,7 +62,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     own.domain_misses, own.domain_until = 0, 1_700_000_000_000
     own.refresh_days = lambda most: most
     own.suspended_reason = ""
-    off = Sample(
+    off: Any = Sample(
         **{
             **vars(own),
             "active": False,
@@ -156,17 +156,17 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {
         "developer/apps.html": {
             **listed,
-            "owned": Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),)),  # type: ignore[arg-type]
+            "owned": Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),)),
             "notice": text,
             "most_days": 7,
             "apis": (own, off),
         },
         "developer/apps.html team": {
             **listed,
-            "owned": Owned(somebody, (), (), (), (Joined(own, "viewer"), Joined(off, "owner"))),  # type: ignore[arg-type]
+            "owned": Owned(somebody, (), (), (), (Joined(own, "viewer"), Joined(off, "owner"))),
         },
         "developer/apps.html empty": {**listed, "owned": Owned(somebody, (), (), ()), "open": False},
-        "developer/apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},  # type: ignore[arg-type]
+        "developer/apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},
         "developer/register.html": {**page, "kind_open": True},
         "developer/register.html wrong": {**page, "kind_open": True, "form": wrong},
         "developer/overview.html": page,

@@ -34,9 +34,9 @@ async def main() -> None:
     store = Store(client, Keys(KeyRing.parse(RING)), hasher, session_idle=14 * 86400, session_lifetime=30 * 86400)
     store.apps.settle = 0
     await store.key_state.check(store.keys.ring)
-    facts = {"password": PASSWORD, "callback": CALLBACK, "verifier": VERIFIER}
+    facts: dict[str, Any] = {"password": PASSWORD, "callback": CALLBACK, "verifier": VERIFIER}
     for part in (ada, bob, carol, dora, eve, frank):
-        facts[part.__name__] = await part(store)  # type: ignore[assignment]
+        facts[part.__name__] = await part(store)
     seconds, micros = await client.time()
     rows = [await row(client, key) for key in sorted([key async for key in client.scan_iter()])]
     header = {"layout": 1, "commit": "b16e3d7", "moment": seconds * 1000 + micros // 1000, "keys": RING, **facts}
@@ -47,7 +47,9 @@ async def main() -> None:
 async def ada(store: Store) -> dict[str, Any]:
     """Tokens in every state, documents, credits, an app of her own, a picture."""
     w = await World.make(store)
-    cookie = await store.sessions.start(await store.people.verify(w.email, PASSWORD), VISITOR)  # type: ignore[arg-type]
+    verified = await store.people.verify(w.email, PASSWORD)
+    assert verified is not None
+    cookie = await store.sessions.start(verified, VISITOR)
     first = await w.tokens()
     second = await w.refresh(first.refresh_token)
     third = await w.refresh(second.refresh_token)

@@ -12,6 +12,7 @@ import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
 from store.crypto.keyring import KeyRing, Keys
@@ -61,7 +62,7 @@ class Steady:
     def __post_init__(self) -> None:
         self._numbers = itertools.count()
         self._turn = itertools.cycle(self.requests)
-        self._named = {"server_hostname": "localhost"} if self.trust else {}
+        self._named: dict[str, Any] = {"server_hostname": "localhost"} if self.trust else {}
 
     @property
     def answered(self) -> int:
@@ -94,7 +95,7 @@ class Steady:
     async def _work(self, *, kept: bool) -> None:
         while not self._over:
             try:
-                client = Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trust, **self._named))  # type: ignore[arg-type]
+                client = Client(*await asyncio.open_connection("127.0.0.1", self.port, ssl=self.trust, **self._named))
             except ConnectionRefusedError:
                 self.refused += 1
                 if self.until_refused:

@@ -37,9 +37,9 @@ class StripeDouble:
         self.answering = threading.Event()
         self.answering.set()
         self._numbers = itertools.count(1)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Answers)
+        self._server = _Server(("127.0.0.1", 0), _Answers)
         self._server.daemon_threads = True
-        self._server.double = self  # type: ignore[attr-defined]
+        self._server.double = self
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -136,6 +136,12 @@ class StripeDouble:
         return self.event(f"charge.dispute.{what}", {**facts, "amount": cents}, **changes)
 
 
+class _Server(ThreadingHTTPServer):
+    """The server of a double."""
+
+    double: StripeDouble
+
+
 class _Answers(BaseHTTPRequestHandler):
     """Answers the API's calls, and serves the payment page."""
 
@@ -144,7 +150,7 @@ class _Answers(BaseHTTPRequestHandler):
     @property
     def double(self) -> StripeDouble:
         """The double."""
-        return cast(StripeDouble, self.server.double)  # type: ignore[attr-defined]
+        return cast(_Server, self.server).double
 
     def do_GET(self) -> None:
         """Reads of the API, and the payment page."""

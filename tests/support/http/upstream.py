@@ -10,10 +10,11 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
-from tornado.iostream import StreamClosedError
+from tornado.iostream import IOStream, StreamClosedError
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
@@ -185,12 +186,16 @@ class Incoming(RequestHandler):
         if self.over.is_set():
             raise StreamClosedError
 
+    @property
+    def _stream(self) -> IOStream:
+        return cast(HTTP1Connection, self.request.connection).stream
+
     async def spoil(self) -> None:
         """Continues with bytes that are no HTTP."""
-        await self.request.connection.stream.write(b"no chunk\r\n")  # type: ignore[union-attr]
+        await self._stream.write(b"no chunk\r\n")
 
     async def _end(self, ending: Ending) -> None:
-        stream = self.request.connection.stream  # type: ignore[union-attr]
+        stream = self._stream
         if ending == "end":
             self.finish()
         elif ending in ("cut", "reset"):

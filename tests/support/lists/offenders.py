@@ -49,7 +49,8 @@ def each(
 
         taken = inspect.signature(test).parameters
         assert set(words) <= set(taken), f"{test.__name__}: takes no {set(words) - set(taken)}"
-        run.__signature__ = inspect.Signature([taken[name] for name in taken if name not in words])  # type: ignore[attr-defined]
+        left = inspect.Signature([taken[name] for name in taken if name not in words])
+        run.__signature__ = left  # type: ignore[attr-defined]  # pytest reads the fixtures from it
         del run.__wrapped__
         for _, _, marks in rows:
             for mark in marks:
@@ -61,12 +62,13 @@ def each(
 
 def _rows(cases: Iterable[Any], width: int) -> Iterator[tuple[str, Sequence[Any], Iterable[pytest.MarkDecorator]]]:
     """The name, the values and the marks of each case."""
+    param: type[Any] = type(pytest.param())
     for case in cases:
-        if isinstance(case, type(pytest.param())):
+        if isinstance(case, param):
             values, marks, name = case.values, case.marks, case.id
         else:
             values, marks, name = (case,) if width == 1 else case, (), None
-        yield str(name or ", ".join(map(repr, values))), values, marks  # type: ignore[misc]
+        yield str(name or ", ".join(map(repr, values))), values, marks
 
 
 class Offenders:

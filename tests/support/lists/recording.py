@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from redis.asyncio import Redis
 
@@ -32,5 +32,5 @@ class Recording:
         sent = [*commands]
         for _, sha, count, *words in (one for one in sent if one[0] == "EVALSHA"):
             self._note(sha, count, words)
-        found: list[Any] = await self._client.answers(sent)  # type: ignore[attr-defined]
+        found: list[Any] = await cast(Any, self._client).answers(sent)
         return found

@@ -164,8 +164,8 @@ def _become(given: Sequence[int], env: Mapping[str, str], command: list[str]) ->
     sys.argv[:] = command
     # The streams of the forking process describe its own: no terminal, and no pipe.
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115  # as long as it lives
-    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115
-    sys.stderr = sys.__stderr__ = open(  # type: ignore[misc]  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)  # type: ignore[misc]  # noqa: SIM115  # as above
+    sys.stderr = sys.__stderr__ = open(  # type: ignore[misc]  # noqa: SIM115  # as above
         2, "w", buffering=1, encoding="utf-8", errors="backslashreplace", closefd=False
     )
 

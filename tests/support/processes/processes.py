@@ -216,8 +216,8 @@ def driven(io_loop: IOLoop, two: Pair) -> Iterator[Service]:
     """A service with a new person and a new app, and an HTTP client with up to 200 connections."""
 
     async def enter() -> Service:
-        # The loop's one client.
-        assert AsyncHTTPClient(max_clients=200).max_clients == 200  # type: ignore[attr-defined]
+        one: Any = AsyncHTTPClient(max_clients=200)  # the loop's one client
+        assert one.max_clients == 200
         return await two.service(await opening.__aenter__())
 
     opening = opened(two.engine.url, two.keys)

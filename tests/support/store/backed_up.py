@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import cast
 
 from store import keys as spell
 from store.crypto.seal import TokenKind
@@ -54,6 +55,11 @@ class Writer:
         while not stop.is_set() and self.written < MOST:
             await self.write()
             await asyncio.sleep(PAUSE * self.written)
+
+
+async def generation_in(store: Store, family: str) -> int:
+    """The generation in the row of a refresh family."""
+    return int(cast(bytes, await store.client.hget(family, "generation")))
 
 
 @contextlib.asynccontextmanager
@@ -118,14 +124,12 @@ async def check_tokens(store: Store, writers: list[Writer]) -> None:
         assert await store.people.verify(world.email, PASSWORD) is not None
         newest = writer.rotated[-1]
         row = world.rows(newest)["family"]
-        # Redis-py types both clients at once.
-        generation = int(await store.client.hget(row, "generation"))  # type: ignore[arg-type]
+        generation = await generation_in(store, row)
         presented = world.opened(TokenKind.REFRESH, newest).generation
         assert presented >= generation, "the copy is not younger than what came after it"
         if place % 2 == 0:
             tokens = await store.tokens.refresh(app, newest, ())
-            # Redis-py types both clients at once.
-            assert int(await store.client.hget(row, "generation")) == presented + 1  # type: ignore[arg-type]
+            assert await generation_in(store, row) == presented + 1
             assert store.tokens.open_access(tokens.access_token) is not None
         else:
             assert await refusal_of(store.tokens.refresh(app, writer.refresh, ())) == "invalid_grant"

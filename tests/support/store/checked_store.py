@@ -171,8 +171,11 @@ class Furnished:
         await store.deliveries.claim(1, 30)
         await store.security.flush()
         await store.export_turns.hold(Exported(await store.security_events.end(), 1), 0)
-        old = {"at": "1000", "event": '{"event":"signed_in","result":"ok","severity":"info","actor":"person","id":"1"}'}
-        await store.client.xadd(keys.OLD_TRAIL["people"], old)  # type: ignore[arg-type]
+        old: dict[Any, Any] = {
+            "at": "1000",
+            "event": '{"event":"signed_in","result":"ok","severity":"info","actor":"person","id":"1"}',
+        }
+        await store.client.xadd(keys.OLD_TRAIL["people"], old)
         await store.client.pexpire(keys.OLD_TRAIL["people"], 90 * DAY)
         await store.app_sweep.sweep()
         await world.tokens(app=(await world.register(f"{world.app.client_id}-left", scopes=EVERYTHING))[0])

@@ -54,7 +54,9 @@ async def world_of(store: Store, person: dict[str, Any], cookie: str = "") -> Wo
     """A person of the old release, and the app with which they are known."""
     world = World()
     world.store, world.user, world.email, world.codes = store, person["user"], person["email"], []
-    world.app = await store.apps.active(person["client"])  # type: ignore[assignment]
+    app = await store.apps.active(person["client"])
+    assert app is not None
+    world.app = app
     world.secret = person.get("client_secret")
     session = store.sessions.open(cookie) if cookie else await world.sign_in()
     assert session is not None

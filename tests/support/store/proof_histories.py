@@ -51,8 +51,16 @@ class Made(History):
         """One of the operations of a kind."""
         return self.of(kind)[number]
 
-    def forget(self, op: Op) -> None:
+    def forget(self, op: Op) -> Op:
+        """Takes an operation out."""
         self.ops.remove(op)
+        return op
+
+    def strike(self, kind: str, what: str, start: float, end: float) -> Fault:
+        """Adds a fault."""
+        fault = Fault(kind, what, start, end)
+        self.faults.append(fault)
+        return fault
 
 
 def token(family: str = "A", generation: int = 1, **more: Any) -> dict[str, Any]:

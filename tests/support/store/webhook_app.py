@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from outbound.address_policy import AddressPolicy
 from outbound.webhooks.channels import SignLogout
@@ -16,6 +16,7 @@ from store.webhooks.deliveries import Delivery, WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.http.receiver import Receiver
 
+Found = TypeVar("Found")
 USER = "0" * 32
 ISSUER = "https://id.example"
 
@@ -76,10 +77,10 @@ class Hooked:
             over = found.state != "pending" or found.next_attempt_at is not None
             return found if found.attempts >= attempts and over else None
 
-        return await until(done)  # type: ignore[no-any-return]
+        return await until(done)
 
 
-async def until(attempt: Callable[[], Awaitable[Any]], seconds: float = 15.0) -> Any:
+async def until(attempt: Callable[[], Awaitable[Found | None]], seconds: float = 15.0) -> Found:
     """The first true answer."""
     async with asyncio.timeout(seconds):
         while not (answer := await attempt()):
@@ -99,5 +100,6 @@ def signs_logouts(store: Store) -> SignLogout:
 
 def engine_on(store: Store, target: Any = None, most: int = 16, **limits: float) -> WebhookSender:
     """The sender of webhooks, with loopback allowed."""
-    poster = Poster(AddressPolicy(loopback=True), most, **{"connect": 2, "whole": 3, **limits})  # type: ignore[arg-type]
+    seconds: dict[str, Any] = {"connect": 2, "whole": 3, **limits}
+    poster = Poster(AddressPolicy(loopback=True), most, **seconds)
     return WebhookSender(store.deliveries, target or store.webhooks.target, poster, most, signs_logouts(store))
