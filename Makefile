@@ -111,6 +111,7 @@ lint: $(VENV)/installed-test  ## check style, format, types, imports, the shape 
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m dev.checks.house
+	$(BIN)/python -m dev.checks.silenced
 	$(BIN)/python -m dev.checks.imports
 	$(BIN)/python -m dev.checks.words
 	$(BIN)/lint-imports --no-logo

@@ -225,7 +225,7 @@ def test_random_bytes_never_open(kind: TokenKind, sealed: bytes) -> None:
     ],
 )
 def test_a_token_out_of_range_is_not_sealed(token: Token) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - several kinds of it
+    with pytest.raises(ValueError):  # noqa: PT011  # several kinds of it
         SEALER.seal(token)
 
 
