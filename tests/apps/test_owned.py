@@ -17,7 +17,7 @@ from store.errors import StoreUnavailable
 from store.lifetimes import APP_BEGUN, REGISTER_APP
 from store.refused import SignedOut
 from store.wiring import Store
-from tests.accounts.test_people import everything
+from tests.accounts.test_person_deletion import everything
 from tests.support.processes.engines import Engine, FakeClock
 from tests.support.store.checked_store import broken, checked
 from tests.support.store.lost_answers import losing
