@@ -13,7 +13,8 @@ from settings.types import SettingsError
 from testkit.routes import TESTING_ROUTES
 from tests.support.lists.offenders import each
 from tests.support.processes.processes import QUICK, Server, refused
-from tests.testkit.test_testing_http import ADA, MEMORY, request_of
+from tests.testkit.conftest import ADA, MEMORY
+from tests.testkit.test_testing_http import request_of
 
 OTHER_STARTS = {
     "the embedded store": (),
