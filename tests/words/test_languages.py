@@ -175,10 +175,11 @@ def test_pages_break_no_short_part_off_a_word_or_a_number_and_mails_have_plain_h
     assert said == "E-\N{WORD JOINER}Mail-Adresse"
     assert german.plain("E-mail address") == "E-Mail-Adresse"
     tags = (
-        'o <a href="a-o 5 b">e-mail</a> <code>a-o 5 b</code> usá-lo, auto-o-x, MiB 5 MiB, <b>%(days)s</b> dias, RFC 9'
+        'o <a href="a-o 5 b">e-mail</a> <code>a-o 5 b</code> usá-lo, auto-o-x, MiB 5 MiB, 20 × 30, '
+        "<b>%(days)s</b> dias, RFC 9"
     )
     shown = tags.replace("e-m", "e-|m").replace("á-", "á-|").replace("auto-", "auto-|")
-    shown = shown.replace("5 M", "5~M").replace("</b> d", "</b>~d").replace("RFC ", "RFC~")
+    shown = shown.replace("5 M", "5~M").replace(" × ", "~×~").replace("</b> d", "</b>~d").replace("RFC ", "RFC~")
     assert portuguese.html(tags).replace("\N{WORD JOINER}", "|").replace("\xa0", "~") == shown
     assert german.plain_n("%(count)s day", "%(count)s days", 30) == "30 Tage"
 

@@ -34,10 +34,11 @@ are removed. The mark is random and never sent, so nobody can forge one."""
 _SEAMS = re.compile(rf"{_SEAM}\s*".encode())
 _SKIPPED = "<code>[^<]*</code>|<[^<>]*>"
 _NUMBERS = "count|number|days|hours|minutes|seconds|least|most|total|done|keys"
-# A tag, which stays as it is, or a number with what it counts: a word of at most 12 letters, or any of Japanese.
+# A tag, which stays as it is, or a number with what it counts: a word of at most 12 letters, or any of Japanese. Or a
+# number and what it is multiplied by.
 _COUNTED = re.compile(
-    rf"{_SKIPPED}|(?:[0-9]|%\((?:{_NUMBERS})\)s(?:</\w+>)?)(?P<gap> )"
-    r"(?=[^\W\d_][\w-]{0,11}(?![\w-])|[\u3040-\u9fff])"
+    rf"{_SKIPPED}|(?:[0-9]|%\((?:{_NUMBERS})\)s(?:</\w+>)?|(?<=[0-9] )×)(?P<gap> )"
+    r"(?=[^\W\d_][\w-]{0,11}(?![\w-])|[\u3040-\u9fff]|× ?[0-9]|(?<=× )[0-9])"
 )
 _ISOLATED = "\N{FIRST STRONG ISOLATE}%s\N{POP DIRECTIONAL ISOLATE}"
 
