@@ -2,17 +2,22 @@
 
 detect-secrets searches the files that git tracks for secrets of other services and for Latchkey's own: tokens, client
 secrets, secret keys. `dev/checks/allowed.toml` lists the made-up ones of tests and examples, each with a reason. An
-entry that matches nothing fails too.
+entry that matches nothing fails too. A file is searched once: `build/secret_scan.json` keeps what was found in each
+content, by its digest.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +27,7 @@ from detect_secrets.settings import transient_settings
 ROOT = Path(__file__).resolve().parent.parent.parent
 ALLOWED = ROOT / "dev" / "checks" / "allowed.toml"
 OURS = Path(__file__).resolve().parent / "own_secrets.py"
+KEPT = ROOT / "build" / "secret_scan.json"
 
 # Only detectors of known formats. Detectors of randomness, or of words such as "password" before a text, would report
 # every hash and every test's password.
@@ -74,19 +80,36 @@ def tracked(root: Path) -> list[str]:
     return [name for name in listed.decode().split("\0") if name and (root / name).is_file()]
 
 
-def scan(root: Path, files: Iterable[str]) -> Iterator[Found]:
-    """Possible secrets in files under `root`."""
+def scan(root: Path, files: Iterable[str], kept: Path | None = None) -> Iterator[Found]:
+    """Possible secrets in files under `root`. `kept`: a file that keeps the findings until the next run."""
+    searching = hashlib.sha256(OURS.read_bytes() + repr((DETECTORS, version("bc-detect-secrets"))).encode()).hexdigest()
+    before: dict[str, list[tuple[int, str, str]]] = {}
+    if kept:
+        with suppress(OSError, ValueError):
+            before = json.loads(kept.read_bytes())
+    now = {}
     plugins: list[dict[str, Any]] = [{"name": name} for name in DETECTORS]
     plugins.append({"name": "LatchkeyDetector", "path": OURS.as_uri()})
     with transient_settings({"plugins_used": plugins, "filters_used": []}):
         for name in files:
-            for secret in scan_file(str(root / name)):
-                yield Found(name, secret.line_number, secret.type, secret.secret_value or "")
+            # A detector may look at the name of a file, too.
+            content = (root / name).read_bytes()
+            key = hashlib.sha256(f"{searching} {name} ".encode() + content).hexdigest()
+            now[key] = before[key] if key in before else _searched(root / name)
+            for line, kind, text in now[key]:
+                yield Found(name, line, kind, text)
+    if kept and now.keys() != before.keys():
+        kept.parent.mkdir(exist_ok=True)
+        kept.write_text(json.dumps(now))
 
 
-def complaints(root: Path, allowed: list[Allowed]) -> list[str]:
+def _searched(file: Path) -> list[tuple[int, str, str]]:
+    return [(one.line_number, one.type, one.secret_value or "") for one in scan_file(str(file))]
+
+
+def complaints(root: Path, allowed: list[Allowed], kept: Path | None = None) -> list[str]:
     """Findings that are not allowed, and entries that match nothing, a line each."""
-    found = sorted(set(scan(root, tracked(root))), key=lambda one: (one.file, one.line, one.text))
+    found = sorted(set(scan(root, tracked(root), kept)), key=lambda one: (one.file, one.line, one.text))
     wrong = [str(one) for one in found if not any(entry.covers(one) for entry in allowed)]
     wrong += [
         f"dev/checks/allowed.toml: {entry.files} holds no {entry.text}: remove the entry"
@@ -99,7 +122,7 @@ def complaints(root: Path, allowed: list[Allowed]) -> list[str]:
 def main() -> int:
     """Prints the findings. Returns 1 if there are any."""
     try:
-        wrong = complaints(ROOT, read_allowed())
+        wrong = complaints(ROOT, read_allowed(), KEPT)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"secret scan: not done ({error})")
         return 0

@@ -15,8 +15,10 @@ from datetime import date, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from detect_secrets.core.scan import scan_file
 from packaging.requirements import Requirement
 
 from dev.checks import audit, lock, secret_scan
@@ -293,6 +295,19 @@ def test_an_allowance_applies_to_its_files_and_must_match(repository: Path) -> N
         track(repository, name, "nothing")
     (line,) = secret_scan.complaints(repository, allowed)
     assert "holds no" in line
+
+
+def test_an_unchanged_file_is_not_searched_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = repository / "build" / "kept.json"
+    track(repository, "same.txt", new_secret())
+    track(repository, "changed.txt", "nothing")
+    (first,) = secret_scan.complaints(repository, [], kept)
+    search = Mock(wraps=scan_file)
+    monkeypatch.setattr(secret_scan, "scan_file", search)
+    track(repository, "changed.txt", new_secret())
+    assert first in secret_scan.complaints(repository, [], kept)
+    assert len(secret_scan.complaints(repository, [], kept)) == 2
+    assert [Path(call.args[0]).name for call in search.call_args_list] == ["changed.txt"]
 
 
 def test_every_allowance_has_its_reason(tmp_path: Path) -> None:
