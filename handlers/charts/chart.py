@@ -12,7 +12,7 @@ from datetime import date, timedelta
 
 from handlers.charts.scale import Measure, grid
 from handlers.core.words import formats
-from handlers.core.words.wording import Wording
+from handlers.core.words.wording import NBSP, Wording
 
 COLOURS = ("first", "second", "third", "fourth", "other")
 """The colours of series, by their names in the stylesheet. The last is for what has no series of its own."""
@@ -127,7 +127,8 @@ def chart_of(
     top, room = values[-1], 100 / len(days)
     best = max(range(len(days)), key=lambda place: (sums[place], place))
     total, most = measure.text(wording, sum(sums)), measure.text(wording, sums[best])
-    summary = _summary(total, len(days), in_words(wording, days[best]), most, wording)
+    highest = in_words(wording, days[best]).replace(" ", NBSP)
+    summary = _summary(total, len(days), highest, most, wording)
     return Chart(
         tuple(_column(place, on, series, measure, wording, top, room) for place, on in enumerate(days)),
         tuple(
@@ -140,7 +141,7 @@ def chart_of(
             for place, one in enumerate(series)
         ),
         total,
-        summary if summed else _highest(len(days), in_words(wording, days[best]), most, wording),
+        summary if summed else _highest(len(days), highest, most, wording),
     )
 
 

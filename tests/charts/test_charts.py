@@ -80,7 +80,7 @@ def test_the_greatest_series_have_colours_of_their_own_and_the_rest_share_the_la
 def test_the_summary_names_the_sum_and_the_day_with_most() -> None:
     chart = chart_of(WEEK, [Series("App", (0, 0, 7_000, 0, 21_000, 0, 0))], MONEY, SPOKEN)
     assert chart is not None
-    assert chart.summary == "$0.02 in 7 days, most on 27 February 2026: $0.02."
+    assert chart.summary == "$0.02 in 7 days, most on 27\u00a0February\u00a02026: $0.02."
     assert [line.label for line in chart.lines] == ["$0.00", "$0.01", "$0.02", "$0.03"]
 
 
@@ -89,8 +89,8 @@ def test_days_that_do_not_add_up_have_no_sum() -> None:
     figures = [DayFigures(on, sign_ins=1, active=3) for on in WEEK]
     shown = {one.id: one.chart.summary for one in charts_of(figures, SPOKEN) if one.chart}
     assert shown == {
-        "sign-ins": "7 in 7 days, most on 1 March 2026: 1.",
-        "active": "Up to 3 a day in 7 days, most on 1 March 2026.",
+        "sign-ins": "7 in 7 days, most on 1\u00a0March\u00a02026: 1.",
+        "active": "Up to 3 a day in 7 days, most on 1\u00a0March\u00a02026.",
     }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from handlers.core.amounts import dollars
 from handlers.core.words.formats import table_day
-from handlers.core.words.html import unbroken
+from handlers.core.words.html import parted, unbroken
 from handlers.core.words.languages import shipped
 from handlers.core.words.wording import Wording
 from store.clock import wall
@@ -25,7 +25,7 @@ def test_a_stamp_shows_the_exact_time_and_how_long_ago_it_was() -> None:
     assert "UTC+" in said
     assert said.endswith('\u00a0· <span class="whole">2 hours ago</span></time>'), "how long ago breaks no line"
     long_ago = Wording(ENGLISH, UTC).stamp(datetime(2020, 3, 5, 14, 7, 9, tzinfo=UTC))
-    assert ">5 March 2020, 14:07:09\u00a0UTC</time>" in long_ago
+    assert '><span class="whole">5 March 2020</span>, 14:07:09\u00a0UTC</time>' in long_ago, "no line ends in a date"
 
 
 @pytest.mark.gen_test
@@ -75,8 +75,14 @@ def test_a_host_name_ends_no_line_at_its_hyphen() -> None:
     assert unbroken("xn--a-<b>") == 'xn<span class="whole">--a</span>-&lt;b&gt;'
 
 
+def test_a_line_of_an_address_ends_before_a_slash() -> None:
+    assert parted("https://id.example/oauth/?a&b") == "https://id.example<wbr>/oauth<wbr>/?a&amp;b"
+
+
 def test_only_words_that_are_not_the_exact_time_have_it_as_their_title() -> None:
     """The stylesheet keeps what has a title in one line, and exact times are too long for that."""
     wording = Wording(ENGLISH)
     assert "title" in wording.when(wall.utc())
-    assert "title" not in wording.when(wall.utc(), wording.exact)
+    exact = wording.when(wall.utc(), wording.exact)
+    assert "title" not in exact
+    assert '<span class="whole">' in exact, "its day does stay in one line"

@@ -14,6 +14,7 @@ from tornado.escape import utf8, xhtml_escape
 AUTOESCAPE = "shown"
 """The name of `shown` in templates, for the option `autoescape` of their loader."""
 _HYPHEN = re.compile("-+[a-zA-Z0-9]")
+_SLASH = re.compile("(?<=[^/:])/(?=[^/])")
 
 
 class Html(str):
@@ -40,6 +41,11 @@ class Html(str):
 def unbroken(host: str) -> Html:
     """A host name whose line doesn't end at a hyphen: a part of an address could pass for the whole."""
     return Html(_HYPHEN.sub(r'<span class="whole">\g<0></span>', xhtml_escape(host)))
+
+
+def parted(address: str) -> Html:
+    """An address whose lines end before a slash where they can, rather than within a word."""
+    return Html(_SLASH.sub("<wbr>/", xhtml_escape(address)))
 
 
 class _Encoded(bytes):

@@ -13,7 +13,7 @@ from babel.lists import format_list
 from tornado.escape import xhtml_escape
 
 from handlers.core.words import formats
-from handlers.core.words.html import AUTOESCAPE, Html, encoded, shown, unbroken
+from handlers.core.words.html import AUTOESCAPE, Html, encoded, parted, shown, unbroken
 from handlers.core.words.languages import Language, together
 from runtime.http.tornado_private import ENCODER
 from store.clock import wall
@@ -52,6 +52,7 @@ class Wording:
             AUTOESCAPE: shown,
             ENCODER: self.encoded,
             "unbroken": unbroken,
+            "parted": parted,
             "together": together,
             **{name: getattr(self, name) for name in FORMATS},
         }
@@ -123,7 +124,7 @@ class Wording:
         stylesheet keeps words with such a title in one line."""
         said, exact = xhtml_escape((words or self.ago)(at)), xhtml_escape(self.exact(at))
         title = "" if said == exact else f' title="{exact}"'
-        return Html(f'<time datetime="{timestamp(aware(at))}"{title}>{said}</time>')
+        return Html(f'<time datetime="{timestamp(aware(at))}"{title}>{said if title else self._exact(at)}</time>')
 
     def utc_day(self, on: date) -> Html:
         """The element of a day of UTC, in words and in one line: "3 October 2026"."""
@@ -131,9 +132,14 @@ class Wording:
 
     def stamp(self, at: datetime) -> Html:
         """The element of a time in a record: the exact time, and for the last month how long ago that is."""
-        said, exact = self.ago(at), NBSP.join(self.exact(at).rsplit(" ", 1))
+        said = self.ago(at)
         past = "" if said == self.day(at) else f'{NBSP}· <span class="whole">{xhtml_escape(said)}</span>'
-        return Html(f'<time datetime="{timestamp(aware(at))}">{xhtml_escape(exact)}{past}</time>')
+        return Html(f'<time datetime="{timestamp(aware(at))}">{self._exact(at)}{past}</time>')
+
+    def _exact(self, at: datetime) -> str:
+        """The exact time as HTML. Lines end between its day and its clock only."""
+        before, day, clock = xhtml_escape(self.exact(at)).partition(xhtml_escape(self.day(at)))
+        return f'{before}<span class="whole">{day}</span>{NBSP.join(clock.rsplit(" ", 1))}'
 
     def money(self, micro: int, places: int = 2) -> str:
         """An exact amount of micro-dollars: "$4.99", "$0.00015", "$1,250.00", with a minus in front if negative; at
