@@ -66,6 +66,7 @@ class Language(GettextLocale):
         self._hyphens = re.compile(row.hyphens) if row.hyphens else None
         self._soft = re.compile(row.soft) if row.soft else None
         self._blanks = re.compile(rf"{_SKIPPED}|(?P<gap>{row.blanks})")
+        self._whole = re.compile(row.whole) if row.whole else None
         self._stopped = re.compile(rf"{row.stop}[^\w\s<>]*\Z") if row.stop else None
         self._unbroken = cache(self._without_breaks)
 
@@ -113,17 +114,15 @@ class Language(GettextLocale):
         return said % {name: self._plain(value) for name, value in values.items()} if values else said
 
     def _without_breaks(self, text: str) -> str:
-        """The text of a message for a page: no line ends between a number and what it counts, or at a short part of a
-        word. A non-breaking hyphen would be another character, which nobody types to search a page."""
+        """The text of a message for a page: no line ends between a number and what it counts, or within a word that
+        is whole. A non-breaking hyphen would be another character, which nobody types to search a page."""
         text = _unbroken(self._blanks, together(text))
         if self._stopped and self._stopped.search(text):
             text += _SEAM
-        if self._hyphens is None:
-            return text
         parts = _MARKUP.split(text)
-        parts[::2] = [self._hyphens.sub(f"-{_JOINER}", part) for part in parts[::2]]
-        if self._soft:
-            parts[::2] = [self._soft.sub("\N{SOFT HYPHEN}", part) for part in parts[::2]]
+        for places, sign in ((self._hyphens, f"-{_JOINER}"), (self._soft, "\N{SOFT HYPHEN}"), (self._whole, _JOINER)):
+            if places:
+                parts[::2] = [places.sub(sign, part) for part in parts[::2]]
         return "".join(parts)
 
     def closed_up(self, page: bytes) -> bytes:

@@ -14,8 +14,8 @@ class LanguageRow(NamedTuple):
     """A language. `code`: the name of its folder; `tag`: its language tag (RFC 5646) in pages; `name`: what its readers
     call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. Patterns: `hyphens` at
     which no line of a page ends, `soft` for places where a line may divide a long word, `blanks` at which no line ends,
-    apart from those after numbers; `plural`: the rule of plurals, where it is not CLDR's; `stop`: a full
-    stop with room of its own, which no blank follows."""
+    apart from those after numbers, `whole` for places in words at which no line ends; `plural`: the rule of plurals,
+    where it is not CLDR's; `stop`: a full stop with room of its own, which no blank follows."""
 
     code: str
     tag: str
@@ -27,6 +27,7 @@ class LanguageRow(NamedTuple):
     plural: str = ""
     blanks: str = r"(?<=RFC) (?=\d)"
     stop: str = ""
+    whole: str = ""
 
     @property
     def rtl(self) -> bool:
@@ -56,9 +57,14 @@ LANGUAGES = (
         # CLDR counts 0 as one; people write "0 pessoas".
         plural="nplurals=2; plural=(n != 1);",
     ),
-    # Between a number and its counter, or a name and its number, and before a particle.
     LanguageRow(
-        "ja", "ja", "日本語", "ja", "ja", blanks=r"(?<=[0-9s]) (?=\w)|(?<=[A-Za-z>]) (?=[0-9ぁ-ん])", stop="。"
+        *("ja", "ja", "日本語", "ja", "ja"),
+        # Between a number and its counter, a name and its number, or "アプリ" and "ID", and before a particle.
+        blanks=r"(?<=[0-9s]) (?=\w)|(?<=[A-Za-z>]) (?=[0-9ぁ-ん])|(?<=[ァ-ヶー]) (?=ID|UR[IL])",
+        stop="。",
+        # Chromium's phrases divide these words.
+        whole="(?<=もう)(?=一)|(?<=一時)(?=停止)|(?<=方)(?=法)|(?<=正方)(?=形)|(?<=シークレッ)(?=ト)|(?<=ログアウ)(?=ト)|"
+        r"(?<=ドキュメ)(?=ント)|(?<=バック)(?=グラウンド)|(?<=フロ)(?=ー)|(?<=〜)(?=\d|\Z)",
     ),
 )
 """English first: it is for those who ask for none of these."""
