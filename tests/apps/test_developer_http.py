@@ -214,7 +214,7 @@ async def test_a_page_shows_the_apps_statistics(service: Service, site: Site) ->
     page = await browser.get(f"/developer/apps/{app.client_id}/usage")
     text = text_of(page)
     assert "About 1 person has connected" in text
-    assert "Calls 1 Over the rate limit 0 calls Spent by people $0.0015" in text
+    assert "Calls 1 Over the rate limit 0 Spent by people $0.0015" in text
     assert "$0.0015 in 30 days, most on " in text
     assert len(re.findall(r"<rect class=.series", page.body.decode())) == 2
     week = await browser.get(f"/developer/apps/{app.client_id}/usage?days=7")
