@@ -27,7 +27,7 @@ BOX = "event_"
 has boxes."""
 FORM = ("url", "chosen", *(BOX + name for name in EVENT_TYPES))
 FILTERS = ("type", "state")
-STATES = {"pending": Phrase("Waiting"), "delivered": Phrase("Delivered"), "failed": Phrase("Failed")}
+STATES = {"pending": Phrase("Waiting"), "delivered": Phrase("Delivered"), "failed": Phrase("Given up")}
 """The states of deliveries, as people choose them."""
 NOTICES = {
     "saved": Phrase("Saved. Events go to this URL, including those that were waiting."),

@@ -110,7 +110,7 @@ async def test_a_delivery_shows_what_was_sent_and_is_sent_again(console: Console
     await attempt(console, delivered=False)
     path = f"/admin/webhooks/shop/{one}"
     text = await support.open(path)
-    for part in ("try later", "nginx", HOOK, "{&quot;type&quot;:&quot;ping&quot;}"):
+    for part in ("try later", "nginx", HOOK, "{&quot;type&quot;:&quot;ping&quot;}", ">given up<"):
         assert part in text, part
     assert "/again" not in text
     assert (await support.confirm(f"{path}/again")).code == 403
