@@ -202,9 +202,9 @@ def test_a_line_in_japanese_ends_at_no_counter_or_particle_and_no_blank_is_betwe
     japanese = shipped().by_code["ja"]
     said = japanese.html("%(count)s 件、3 日間、<bdi>%(app)s</bdi> の API を OAuth 2 認可", count=2, app="Diary")
     assert said.replace("\xa0", "~") == "2~件、3~日間、<bdi>Diary</bdi>~の API~を OAuth~2~認可"
-    joined = japanese.html("アプリ ID と 1〜%(most)s 文字をもう一度、<code>もう一度</code>認証方法", most=9)
+    joined = japanese.html("アプリ ID と 1〜%(most)s 文字をもう一度、<code>もう一度</code>問い合わせ", most=9)
     assert joined.replace("\xa0", "~").replace("\u2060", "|") == (
-        "アプリ~ID~と 1〜|9~文字をもう|一度、<code>もう一度</code>認証方|法"
+        "アプリ~ID~と 1〜|9~文字をもう|一度、<code>もう一度</code>問い|合わせ"
     )
     typed = "<pre>古い。 新\u2060\u2060 しい。</pre>"
     page = f"{japanese.html('終わりました。')}\n  {japanese.html('続けますか。')}{typed}"
