@@ -48,8 +48,8 @@ ALLOWED_HEADERS = (
 ALLOWED_METHODS = "GET, HEAD, POST, PUT, DELETE, OPTIONS"
 
 XSRF_WRONG = Phrase(
-    "Nothing was done: the form's XSRF token is missing or too old. Allow cookies, reload the page, and send the form "
-    "again."
+    "Nothing was done, because this form is too old or cookies are blocked (XSRF token). Allow cookies, reload the "
+    "page, and send the form again."
 )
 
 

@@ -95,7 +95,7 @@ CATALOGUE: dict[str, CatalogueEntry] = {
         415, Phrase("Send application/json or application/x-www-form-urlencoded.")
     ),
     "temporarily_unavailable": CatalogueEntry(
-        503, Phrase("The service can't do this right now. Try again later, and check first whether it was done.")
+        503, Phrase("The service can't do this right now. Before you try again, check whether it was done.")
     ),
     "server_error": CatalogueEntry(500, Phrase("Something went wrong on our side.")),
 }

@@ -45,7 +45,7 @@ _SCOPE_FORM = Phrase(
 )
 _RESERVED_NAME = Phrase("The name %(name)s belongs to Latchkey or OpenID. Choose another one.")
 _TITLE_FORM = Phrase("The title of a scope must have 1 to %(most)s printable characters.")
-_DETAIL_FORM = Phrase("The second sentence (detail) of a scope must have 1 to %(most)s printable characters.")
+_DETAIL_FORM = Phrase("The description (detail) of a scope must have 1 to %(most)s printable characters.")
 
 
 class InvalidScope(InvalidRegistration):

@@ -108,7 +108,7 @@ async def test_an_api_is_shown_switched_off_and_on(console: Console) -> None:
     await console.store.apps.update("web-app", api_scopes=(f"{made.client_id}/orders:read",))
     page = f"/admin/apis/{made.client_id}"
     text = await admin.open(page)
-    for words in ("https://orders.example", "orders:read", "Opaque", "1 secret works", "Web App", "the operator"):
+    for words in ("https://orders.example", "orders:read", "Opaque", "1 active secret", "Web App", "the operator"):
         assert words in shown(text), words
     assert "<b>Orders" not in text
     assert "<i>orders" not in text

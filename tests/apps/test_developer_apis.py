@@ -73,7 +73,7 @@ async def change(browser: Browser, **fields: str | None) -> HTTPResponse:
 
 async def test_the_owner_sees_the_api_in_the_portal(service: Service) -> None:
     browser, _ = await opened(service)
-    assert "1 API accepts tokens" in text_of(await browser.get("/developer/apps"))
+    assert "You manage 1 API" in text_of(await browser.get("/developer/apps"))
     listed = await browser.get("/developer/apis")
     assert f'href="{WHERE}"' in listed.body.decode()
     assert "Bills" not in text_of(listed)
@@ -138,7 +138,7 @@ async def test_a_change_is_saved_noted_and_mailed(service: Service, mails: Kept)
         pytest.param({"scope_2_title": "Only a title"}, "The name of a scope", id="a title without a name"),
         pytest.param({"scope_0_title": "x" * 101}, "The title of a scope", id="an endless title"),
         pytest.param(
-            {"scope_0_detail": "a\u202eb"}, "The second sentence (detail) of a scope", id="a detail that reorders text"
+            {"scope_0_detail": "a\u202eb"}, "The description (detail) of a scope", id="a detail that reorders text"
         ),
         pytest.param({"scope_0_remove": "on", "scope_1_remove": "on"}, "at least one scope", id="no scope left"),
         pytest.param({"scope_0_name": None}, "The name of a scope", id="a row without its name"),

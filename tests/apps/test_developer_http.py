@@ -251,7 +251,7 @@ async def test_the_list_shows_how_long_a_deleted_app_counts(service: Service, si
     await service.store.apps.begin_deletion(app.client_id)
     await service.store.apps.finish_deletion(app.client_id)
     text = text_of(await browser.get("/developer/apps"))
-    assert re.search(rf"Apps: 1 of 20 .*Deleted {app.client_id} Counts until [^.]+. Until then, people can", text)
+    assert re.search(rf"Apps: 1 of 20 .*Deleted {app.client_id} Counts toward your limit until [^.]+. Until then", text)
 
 
 @pytest.mark.gen_test(timeout=60)
@@ -261,7 +261,7 @@ async def test_an_interrupted_deletion_can_be_continued_from_the_list(service: S
     app = await own_app(service, browser)
     await service.store.apps.begin_deletion(app.client_id)
     listed = await browser.get("/developer/apps")
-    assert "Continue the deletion" in text_of(listed)
+    assert "Finish deleting" in text_of(listed)
     action = f"/developer/apps/{app.client_id}/delete"
     xsrf = fields_of(await eve.get("/developer/register"), "/developer/register")["_xsrf"]
     assert (await eve.send(action, "POST", form={"_xsrf": xsrf})).code == 404

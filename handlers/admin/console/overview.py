@@ -13,7 +13,7 @@ from store.phrases import Phrase
 
 QUEUES = {
     "storeCalls": Phrase("Calls to the store"),
-    "securityEvents": Phrase("Events of the security log"),
+    "securityEvents": Phrase("Security log events"),
     "webhooks": Phrase("Webhooks"),
     "requests": Phrase("Requests in progress"),
 }

@@ -213,7 +213,7 @@ ROUTES: tuple[Route, ...] = (
         ConsoleAppStatusHandler,
         "console-app-status",
         does("apps.change"),
-        operators_form("disable an app or let it work again", AGAIN, ("status", "reason")),
+        operators_form("disable an app or enable it again", AGAIN, ("status", "reason")),
     ),
     Route(
         rf"{APPS}/{CLIENT}/rules",
@@ -254,7 +254,7 @@ ROUTES: tuple[Route, ...] = (
         ConsoleApiStatusHandler,
         "console-api-status",
         does("apis.change"),
-        operators_form("disable an API or let it work again", AGAIN, ("status",)),
+        operators_form("disable an API or enable it again", AGAIN, ("status",)),
     ),
     Route(
         rf"{APIS}/{CLIENT}/secret",

@@ -72,7 +72,7 @@ async def test_an_invitation_leads_to_the_team(post: Post) -> None:
     joined = await people.bob.submit(page, "/developer/invitation")
     assert joined.headers["Location"] == f"{OWN}?joined"
     assert (await people.bob.get(f"{OWN}/credentials")).code == 200
-    assert "Apps of your teams" in (await people.bob.get("/developer/apps")).body.decode()
+    assert "Your teams’ apps" in (await people.bob.get("/developer/apps")).body.decode()
     await post.settled()
     assert any(f"{BOB} joined as Developer" in one for one in bodies(post, EMAIL, CHANGED))
     again = await people.bob.get(path)

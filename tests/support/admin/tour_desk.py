@@ -46,7 +46,7 @@ def credits(tour: Tour) -> None:
         await store.client.hincrby(keys.credits(user)["balance"], "paid", amount)
 
     tour.open(desk)
-    tour.stop("admin/credits.html none", "No report was made yet")
+    tour.stop("admin/credits.html none", "No report yet")
     tour.open(f"{desk}?person={demo.EMAIL}")
     tour.stop("admin/credits.html person", "Thanks")
     tour.open(f"{desk}?person={demo.EMAIL}&transaction=nothing")
@@ -74,7 +74,7 @@ def many_people(tour: Tour, noa: str) -> None:
     tour.open(f"{bulk}?act=delete&person_{noa}=yes")
     tour.stop("admin/bulk.html nobody", "Nobody is left")
     tour.open(f"{bulk}?act=delete&{both}")
-    tour.stop("admin/bulk.html delete", "Plan the deletions")
+    tour.stop("admin/bulk.html delete", "Schedule deletion")
     tour.submit(bulk, days="100")
     tour.stop("admin/bulk.html delete wrong", "1 to 90 days")
     tour.submit(bulk, days="7", reason="Asked for by post")

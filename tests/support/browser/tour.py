@@ -157,7 +157,7 @@ def newcomer(tour: Tour) -> None:
         ("/account/credits", "account/credits.html empty", "Nothing yet"),
         ("/account/credits/usage", "account/usage.html empty", "Nothing was used"),
         ("/account/email", "account/email.html first", "Not confirmed"),
-        ("/account/delete", "account/delete.html first", "You have none now"),
+        ("/account/delete", "account/delete.html first", "none at the moment"),
         ("/developer/apps", "developer/apps.html first", "You have no apps yet"),
     ):
         tour.open(path)
@@ -190,7 +190,7 @@ def connected_apps(tour: Tour) -> None:
     tour.stop("account/apps.html", "dollars")
     tour.open("/account/apps")
     tour.submit(f"{WEATHER}/end")
-    tour.stop("account/apps.html ended", "with everything that came from it")
+    tour.stop("account/apps.html ended", "including everything passed on from it")
     tour.submit(f"{WEATHER}/pause")
     tour.stop("account/apps.html paused", "The app is paused")
     tour.open(asks("weather-diary", ("profile",)))

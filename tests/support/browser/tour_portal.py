@@ -118,13 +118,13 @@ def developer(tour: Tour) -> None:
     tour.stop("developer/try.html off", "Switch it on to try it")
     tour.stand.run(tour.stand.store.apps.begin_deletion("weather-diary"))
     tour.open("/developer/apps?deleted")
-    tour.stop("developer/apps.html", "Continue the deletion")
+    tour.stop("developer/apps.html", "Finish deleting")
     tour.stand.change(apps_per_person=3)
     tour.open("/developer/apps")
     tour.stop("developer/apps.html full", "Delete one to make room")
     tour.stand.run(tour.stand.store.apps.finish_deletion("weather-diary"))
     tour.open("/developer/apps")
-    tour.stop("developer/apps.html deleted", "Counts until")
+    tour.stop("developer/apps.html deleted", "Counts toward your limit until")
 
 
 def tab(tour: Tour, name: str) -> str:
@@ -223,7 +223,7 @@ async def make_deliveries(store: Store, client_id: str) -> dict[str, str]:
 def own_apis(tour: Tour) -> None:
     """Visits the portal as the owner of an API."""
     tour.sign_in(demo.EMAIL, demo.PASSWORD, "/developer/apps")
-    tour.stop("developer/apps.html api", "1 API accepts tokens")
+    tour.stop("developer/apps.html api", "You manage 1 API")
     tour.open("/developer/apis")
     tour.stop("developer/apis.html", "Orders")
     tour.open(API)

@@ -43,7 +43,7 @@ def team(tour: Tour) -> None:
     tour.submit("/developer/invitation")
     tour.stop("developer/overview.html joined", "You joined the team")
     tour.open("/developer/apps")
-    tour.stop("developer/apps.html team", "Apps of your teams")
+    tour.stop("developer/apps.html team", "Your teams’ apps")
     stand.run(store.teams.put("weather-diary", user, "viewer"))
     tour.open(f"{OWN}/settings")
     tour.stop("developer/settings.html viewer", "You can read these settings")
