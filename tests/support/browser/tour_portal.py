@@ -158,7 +158,7 @@ def webhooks(tour: Tour) -> None:
     for state, words in (
         ("waiting", "2 of 12"),
         ("running", "in progress"),
-        ("failed", "failed"),
+        ("failed", "given up"),
         ("done", "delivered"),
         ("binary", "isn’t UTF-8 text"),
         ("private", "public address"),
