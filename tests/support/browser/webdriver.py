@@ -30,7 +30,11 @@ PATIENCE = 30.0  # seconds
 LONGEST_SCRIPT = 120
 """Seconds. A busy machine needs more than 30 to look through the unfolded page of `/docs`."""
 
-
+# Without waiting, a picture may have the height that the page had before, or lack an image of another colour scheme.
+_DRAWN = """
+return Promise.all([...document.images].map((one) => one.decode().catch(() => null)))
+  .then(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+"""
 _LOOK = """
 const element = document.activeElement, style = getComputedStyle(element), box = element.getBoundingClientRect();
 return {
@@ -231,8 +235,9 @@ class Chromium:
         return [(str(one.get("type", "")), str(one["request"]["url"])) for one in sent]
 
     def screenshot(self, path: Path) -> None:
-        """Writes a PNG picture of the whole page."""
+        """Writes a PNG picture of the whole page, once it is drawn as it was changed last."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        self.run(_DRAWN)
         taken = self.devtools("Page.captureScreenshot", captureBeyondViewport=True)
         path.write_bytes(base64.b64decode(taken["data"]))
 
