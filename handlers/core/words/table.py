@@ -35,10 +35,7 @@ class LanguageRow(NamedTuple):
         return Locale.parse(self.dates).text_direction == "rtl"
 
 
-ENGLISH = LanguageRow(
-    *("en", "en", "English", "en_GB", "en_US"),
-    hyphens=r"(?<=\b[eE])-(?=mail)|(?<=\b[tT]wo)-(?=step)|(?<=\b[gG]iven)-(?=up)",
-)
+ENGLISH = LanguageRow("en", "en", "English", "en_GB", "en_US")
 """Days before months, and dollars as their own country writes them."""
 LANGUAGES = (
     ENGLISH,

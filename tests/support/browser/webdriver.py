@@ -115,9 +115,8 @@ class Chromium:
     @property
     def text(self) -> str:
         """The text of the page, found and read in one step, since a page may change in between. Its no-break spaces are
-        spaces, and it has no word joiners."""
-        text = str(self.run("return document.body ? document.body.innerText : ''"))
-        return text.replace("\N{NO-BREAK SPACE}", " ").replace("\N{WORD JOINER}", "")
+        spaces."""
+        return str(self.run("return document.body ? document.body.innerText : ''")).replace("\N{NO-BREAK SPACE}", " ")
 
     def run(self, script: str) -> Any:
         """The result of a script run in the page."""
@@ -130,8 +129,7 @@ class Chromium:
     def click(self, words: str) -> None:
         """Clicks the button, link or summary with this text, once it accepts clicks."""
         self.wait_until_ready()
-        text = "translate(normalize-space(), '\N{WORD JOINER}', '')"
-        self.press_on(f'//*[self::button or self::a or self::summary][contains({text}, "{words}")]')
+        self.press_on(f'//*[self::button or self::a or self::summary][contains(normalize-space(), "{words}")]')
 
     def press_on(self, path: str) -> None:
         """Clicks the first element of this XPath."""
@@ -157,7 +155,7 @@ class Chromium:
         at = f"/element/{next(iter(self._call('GET', '/element/active').values()))}"
         role, name = (str(self._call("GET", f"{at}/computed{what}")) for what in ("role", "label"))
         look = self.run(_LOOK)
-        return Focused(role, name.replace("\N{WORD JOINER}", ""), **look)
+        return Focused(role, name, **look)
 
     def devtools(self, command: str, **parameters: Any) -> Any:
         """A command of the browser's own protocol, for what WebDriver cannot do."""

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from io import BytesIO
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, quote_plus, urlencode, urljoin, urlsplit
 
@@ -53,8 +52,7 @@ async def send(
     described: bool = True,
 ) -> HTTPResponse:
     """One request without redirects and without exceptions for errors. `form` is sent urlencoded. Checks the answer
-    against the OpenAPI document, unless another application gives it. A page comes without word joiners, which only
-    matter where lines are broken."""
+    against the OpenAPI document, unless another application gives it."""
     sent = dict(headers or {})
     if form is not None:
         body = urlencode(form)
@@ -64,8 +62,6 @@ async def send(
         url, method=method, body=body, headers=sent, follow_redirects=False, allow_nonstandard_methods=True
     )
     response = await AsyncHTTPClient().fetch(request, raise_error=False)
-    if response.buffer and response.headers.get("Content-Type", "").startswith("text/html"):
-        response.buffer = BytesIO(response.buffer.getvalue().replace("\N{WORD JOINER}".encode(), b""))
     if described and response.code != 599:  # no answer
         names = {name.lower(): value for name, value in response.headers.get_all()}
         interface().check(method, urlsplit(url).path, response.code, names, response.body)
