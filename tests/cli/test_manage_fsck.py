@@ -148,7 +148,10 @@ def test_fsck_runs_with_and_without_a_server(options: tuple[str, ...]) -> None:
             wait_until(lambda: client.exists(*later) == len(later))
         beside = child(server.data_dir, "fsck", "--deep", "--json")
         assert (beside.json["clean"], beside.json["people"], beside.json["findings"]) == (True, 1, [])
+        with redis.Redis(unix_socket_path=socket) as client:  # a slow machine loses keys that expire within a minute
+            lasting = sum(not 0 <= client.ttl(key) < 3600 for key in client.scan_iter())
+        assert lasting > 10
         server.stop()
         alone = child(server.data_dir, "fsck", "--json").json
         assert (alone["clean"], alone["people"], alone["findings"]) == (True, 1, [])
-        assert alone["keys"] >= beside.json["keys"], "a server that stops writes what is left of its security log"
+        assert alone["keys"] >= lasting, "a server that stops writes what is left of its security log"
