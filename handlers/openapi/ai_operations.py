@@ -20,7 +20,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
     "ai-messages": {
         "post": Operation(
             "AI",
-            "A call of a model that the person pays",
+            "Call a model, paid by the person",
             (
                 "Before the call, its highest cost is held. After it, the charge is the use that the model's server "
                 "reports, never more than was held. A call that the model's server refuses costs nothing. A call that "
@@ -37,7 +37,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
     "ai-models": {
         "get": Operation(
             "AI",
-            "Models and prices",
+            "List models and prices",
             "Prices are micro-dollars per million tokens. `latchkey-echo` is built in, and repeats the last message.",
             {200: Success("all models", "AIModels")},
             security=_KEY,
@@ -46,7 +46,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
     "ai-sdk-messages": {
         "post": Operation(
             "AI for the SDKs",
-            "A call of a model",
+            "Call a model",
             (
                 "`messages.create` and `messages.stream`. In the same window as `POST /api/v1/ai/messages`. The SDKs "
                 "retry after 409, 429 and 5xx: with an `Idempotency-Key`, the call is charged once."
@@ -62,7 +62,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
     "ai-chat": {
         "post": Operation(
             "AI for the SDKs",
-            "A call of a model, in the dialect of chat/completions",
+            "Call a model in the format of chat/completions",
             (
                 "`chat.completions.create` of the OpenAI SDKs. `usage` has `credits_charged`; in a stream only with "
                 "`stream_options.include_usage`, in its last chunk. A field that has no counterpart at the model's "
@@ -80,7 +80,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
     "ai-responses": {
         "post": Operation(
             "AI for the SDKs",
-            "A call of a model, in the dialect of responses",
+            "Call a model in the format of responses",
             (
                 "`responses.create` of the OpenAI SDKs. `usage` has `credits_charged`. Nothing is kept: send the whole "
                 "conversation, with the reasoning items as they came."
@@ -97,7 +97,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
     "ai-response": {
         method: Operation(
             "AI for the SDKs",
-            "One response: never found",
+            "Always 404: responses are not kept",
             "Responses are not kept.",
             {},
             errors=("not_found",),
@@ -134,7 +134,7 @@ AI_OPERATIONS: dict[str, dict[str, Operation]] = {
     "ai-sdk-model": {
         "get": Operation(
             "AI for the SDKs",
-            "One model",
+            "Describe a model",
             "`models.retrieve`.",
             {200: Success("the model", "SdkModel")},
             errors=("invalid_request", "not_found"),

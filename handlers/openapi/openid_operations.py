@@ -8,7 +8,7 @@ OPENID_OPERATIONS: dict[str, dict[str, Operation]] = {
     "logout": {
         "get": Operation(
             "OAuth",
-            "An app signs a person out",
+            "Sign a person out",
             (
                 "Not called by a program: the app sends the person's browser here (OpenID Connect RP-Initiated Logout "
                 "1.0). If `id_token_hint` is of the session in this browser, that session ends at once. Otherwise a "

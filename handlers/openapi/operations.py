@@ -15,7 +15,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "authorize": {
         "get": Operation(
             "OAuth",
-            "An app asks a person for access",
+            "Ask a person for access",
             (
                 "Not called by a program: the app sends the person's browser here. A person who is signed out signs in "
                 "first. If the person has allowed everything before, the answer comes without a page.\n\n"
@@ -57,7 +57,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "decide": {
         "post": Operation(
             "Consent page",
-            "The person's decision",
+            "Send the person's decision",
             (
                 "The form of the consent page. It needs the session cookie and the XSRF token, and `Origin`, if sent, "
                 "must be this server. The answer to a form is a redirect, the answer to JSON the address to go to."
@@ -107,13 +107,13 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "userinfo": {
         "get": Operation(
             "OAuth",
-            "Who the person is",
+            "Read the person's profile",
             "`sub` never changes and is never reused. E-mail addresses change hands, so tie accounts to `sub`.",
             {200: Success("the person", "Userinfo")},
         ),
         "post": Operation(
             "OAuth",
-            "Who the person is",
+            "Read the person's profile",
             "The same as `GET`. OpenID clients may use either.",
             {200: Success("the person", "Userinfo")},
         ),
@@ -121,7 +121,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "revoke": {
         "post": Operation(
             "OAuth",
-            "End a token (RFC 7009)",
+            "Revoke a token (RFC 7009)",
             (
                 "A refresh token ends with its whole family, an access token alone. The answer is the same for a live, "
                 "a dead and an invented token. Credentials are optional. With valid ones, only that app's tokens end; "
@@ -156,7 +156,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "device-authorization": {
         "post": Operation(
             "OAuth",
-            "Ask for the codes of a device (RFC 8628)",
+            "Request the codes for a device (RFC 8628)",
             "For a device without a browser or keyboard. It shows `user_code` and `verification_uri`, and may show "
             "`verification_uri_complete` as a QR code. Meanwhile it polls the token endpoint with `device_code`. Both "
             "codes live ten minutes.",
@@ -173,7 +173,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "introspect": {
         "post": Operation(
             "OAuth",
-            "Ask whether a token is live (RFC 7662)",
+            "Check whether a token is active (RFC 7662)",
             "For an API about tokens for it, and for a confidential app about its own access and refresh tokens. It "
             "changes nothing. Don't keep an answer longer than you want a revoked token to work.",
             {200: Success("what the token is, if it is live and the caller's", "Introspection")},
@@ -217,7 +217,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "openapi": {
         "get": Operation(
             "Discovery",
-            "This document",
+            "Read this document",
             "What you are reading, for programs.",
             {200: Success("the document", "OpenAPI")},
             calls_store=False,
@@ -277,7 +277,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "usage": {
         "get": Operation(
             "Hosted documents",
-            "What the app keeps, and its limits",
+            "Read how much the app stores, and its limits",
             "Documents and bytes, in all and by collection.",
             {200: Success("use and limits", "DocumentUsage")},
         )
@@ -285,7 +285,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "credits": {
         "get": Operation(
             "Credits and connected apps",
-            "What the person can spend",
+            "Read what the person can spend",
             (
                 "`paid` is the credits added minus the charges, `held` the highest cost of calls in progress, "
                 "`spendable` the rest. `appLimit` is the person's limit for this app in a calendar month (UTC), null "
@@ -297,7 +297,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "credits-usage": {
         "get": Operation(
             "Credits and connected apps",
-            "What the app's AI calls for the person used",
+            "Read what the app's AI calls used",
             (
                 "Sums of each day (UTC), model or app, for the days from `from` to `to`: by default today and the 29 "
                 "days before. An app sees its own calls. `charged` is in micro-dollars; each token is of one kind. "
@@ -311,7 +311,7 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     "apps": {
         "get": Operation(
             "Credits and connected apps",
-            "The other apps the person has connected",
+            "List the other apps that the person has connected",
             "At most the 200 newest, without the caller. The last use is updated at most once a minute.",
             {200: Success("the apps, newest first", "ConnectedApps")},
         )
@@ -319,8 +319,8 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
     **AI_OPERATIONS,
     "healthz": {
         "get": Operation(
-            "Operation", "Whether the process answers", "200 as long as the process answers.", _OK, calls_store=False
+            "Operation", "Check that the process answers", "200 as long as the process answers.", _OK, calls_store=False
         )
     },
-    "readyz": {"get": Operation("Operation", "Whether the store answers", "200 as long as the store answers.", _OK)},
+    "readyz": {"get": Operation("Operation", "Check that the store answers", "200 as long as the store answers.", _OK)},
 }

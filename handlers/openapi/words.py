@@ -11,7 +11,7 @@ from handlers.core.errors import CATALOGUE, PUBLIC_NAME
 from handlers.core.scopes import SCOPE_WORDS
 from store.lifetimes import MINUTE, SECOND, Group
 
-SUMMARY = "Sign-in, delegated access, hosted documents and AI calls that people pay."
+SUMMARY = "Sign-in, delegated access, hosted documents and AI calls that people pay for."
 
 _FIRST_STEPS = """\
 ## First steps
@@ -28,7 +28,8 @@ curl BASE_URL/api/oauth/token \\
   -d code_verifier=VERIFIER -d client_id=CLIENT_ID -d client_secret=CLIENT_SECRET
 ```
 
-4. Call with the access token, which lives an hour; `POST /api/oauth/token` with the refresh token gives the next two.
+4. Call the API with the access token, which is valid for an hour. Then `POST /api/oauth/token` with the refresh token
+   to get new ones.
 
 ```sh
 curl BASE_URL/api/oauth/userinfo -H "Authorization: Bearer ACCESS_TOKEN"
@@ -39,9 +40,9 @@ Client libraries find all addresses in
 
 ## Requests
 
-Bodies are one JSON object or a form; in a form, a list or an object is its JSON text. Unknown parameters are ignored,
-repeated ones refused. Where `GET` works, `HEAD` works too. Times are UTC (RFC 3339), amounts whole micro-dollars. Every
-answer has an `X-Request-Id`, which is also in the server's log.
+Send one JSON object or a form; in a form, write a list or an object as JSON. Unknown parameters are ignored, and
+repeated ones are refused. Where `GET` works, `HEAD` works too. Times are in UTC (RFC 3339), and amounts are whole
+micro-dollars. Every response has an `X-Request-Id`, which is also in the server's log.
 """
 
 _ERRORS = """\
@@ -57,8 +58,8 @@ has `retryAfter`, in seconds. After a 503, the request may still have taken effe
 _LIMITS = """\
 ## Limits
 
-Windows slide: a sustained rate at the limit is never refused. The answers of limited operations, and their 429s, have
-the figures of their window.
+Limits are sliding windows: a sustained rate at the limit is never refused. Every response of a limited operation,
+including a 429, describes its window in headers.
 
 | header | content |
 |---|---|
@@ -67,7 +68,7 @@ the figures of their window.
 _SCOPES = """\
 ## Scopes
 
-| scope | what the person reads |
+| scope | what people read |
 |---|---|
 """
 
@@ -85,12 +86,12 @@ TAGS: dict[str, str] = {
         "Calls of AI models that the person pays for. Requests, replies and events follow the Anthropic Messages API."
     ),
     "AI for the SDKs": (
-        "The same calls at the addresses, and with the errors, that the official Anthropic SDKs know: set the base "
+        "The same calls, with the addresses and errors that the official Anthropic SDKs expect: set the base "
         "URL to `/api/v1/ai` of this server and the access token as `auth_token`."
     ),
     "Discovery": "How programs learn about this server.",
     "Operation": "For load balancers and monitoring.",
-    "Consent page": "Not for apps: the form of the page on which a person decides.",
+    "Consent page": "Not for apps: the form of the page where a person decides.",
 }
 """The groups of operations, in order."""
 

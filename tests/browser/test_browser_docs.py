@@ -38,7 +38,7 @@ def chromium() -> Iterator[Chromium]:
 def browser(stand: Stand, chromium: Chromium) -> Chromium:
     chromium.show_as(*MODES["light"])
     chromium.open(stand.site.base_url + "/docs")
-    chromium.wait_for("End a token")
+    chromium.wait_for("Revoke a token")
     return chromium
 
 
@@ -129,7 +129,7 @@ def test_without_scripts_the_page_links_to_the_document(browser: Chromium, stand
     browser.allow_scripts(False)
     try:
         browser.open(stand.site.base_url + "/docs")
-        browser.wait_for("your browser runs none here")
+        browser.wait_for("This page needs JavaScript")
     finally:
         browser.allow_scripts(True)
 
@@ -144,4 +144,4 @@ def test_a_document_that_fails_to_load_is_reported(browser: Chromium, stand: Sta
     finally:
         browser.devtools("Network.setBlockedURLs", urls=[])
     browser.click("Try again")
-    browser.wait_for("End a token")
+    browser.wait_for("Revoke a token")

@@ -51,7 +51,7 @@ def strangers(tour: Tour) -> None:
     tour.open("/")
     tour.stop("base/home.html", "One sign-in")
     tour.open("/docs")
-    tour.stop("base/docs.html", "End a token")
+    tour.stop("base/docs.html", "Revoke a token")
     tour.open("/signin")
     tour.stop("signin/signin.html begin", "Sign in with a passkey")
     tour.submit("/signin", email=GRACE, password="not this one")
