@@ -24,7 +24,7 @@ def ask(url: str, fields: dict[str, str] | None = None, token: str = "") -> Any:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     request = Request(url, urlencode(fields).encode() if fields else None, headers)  # noqa: S310  # your own server
     try:
-        with urlopen(request, timeout=10) as response:  # noqa: S310  # the same
+        with urlopen(request, timeout=10) as response:  # noqa: S310  # your own server
             return json.load(response)
     except HTTPError as error:
         return json.load(error)

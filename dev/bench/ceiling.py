@@ -65,7 +65,7 @@ class EvalshaHandler(BareHandler):
 class SignedHandler(EvalshaHandler):
     """Calls the store, and signs."""
 
-    def initialize(self, client: Redis, sha: str, key: PrivateKey) -> None:  # type: ignore[override]  # one more
+    def initialize(self, client: Redis, sha: str, key: PrivateKey) -> None:  # type: ignore[override]  # more arguments
         """Takes the client, the script and the key."""
         super().initialize(client, sha)
         self._key = key

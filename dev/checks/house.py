@@ -34,8 +34,8 @@ PROSE = {".py", ".lua", ".md", ".html", ".txt", ".toml", ".cfg"}
 
 def tracked() -> list[str]:
     """The tracked files, as paths relative to the root."""
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
-    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
 def crowded(names: list[str]) -> Iterator[str]:

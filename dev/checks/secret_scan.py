@@ -2,8 +2,8 @@
 
 detect-secrets searches the files that git tracks for secrets of other services and for Latchkey's own: tokens, client
 secrets, secret keys. `dev/checks/allowed.toml` lists the made-up ones of tests and examples, each with a reason. An
-entry that matches nothing fails too. A file is searched once: `build/secret_scan.json` keeps what was found in each
-content, by its digest.
+entry that matches nothing fails too. A file in which nothing was found is not searched again: `build/secret_scan.json`
+keeps the digests of such contents.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from typing import Any
 
 from detect_secrets.core.scan import scan_file
 from detect_secrets.settings import transient_settings
+
+from dev.checks.own_secrets import LatchkeyDetector
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ALLOWED = ROOT / "dev" / "checks" / "allowed.toml"
@@ -81,30 +83,43 @@ def tracked(root: Path) -> list[str]:
 
 
 def scan(root: Path, files: Iterable[str], kept: Path | None = None) -> Iterator[Found]:
-    """Possible secrets in files under `root`. `kept`: a file that keeps the findings until the next run."""
-    searching = hashlib.sha256(OURS.read_bytes() + repr((DETECTORS, version("bc-detect-secrets"))).encode()).hexdigest()
-    before: dict[str, list[tuple[int, str, str]]] = {}
-    if kept:
-        with suppress(OSError, ValueError):
-            before = json.loads(kept.read_bytes())
-    now = {}
+    """Possible secrets in files under `root`. `kept`: the file that keeps digests of what has none."""
+    asked = repr((DETECTORS, version("bc-detect-secrets"), [one.pattern for one in LatchkeyDetector.denylist]))
+    before, now = _read(kept) if kept else set(), set()
     plugins: list[dict[str, Any]] = [{"name": name} for name in DETECTORS]
     plugins.append({"name": "LatchkeyDetector", "path": OURS.as_uri()})
     with transient_settings({"plugins_used": plugins, "filters_used": []}):
         for name in files:
-            # A detector may look at the name of a file, too.
-            content = (root / name).read_bytes()
-            key = hashlib.sha256(f"{searching} {name} ".encode() + content).hexdigest()
-            now[key] = before[key] if key in before else _searched(root / name)
-            for line, kind, text in now[key]:
-                yield Found(name, line, kind, text)
-    if kept and now.keys() != before.keys():
-        kept.parent.mkdir(exist_ok=True)
-        kept.write_text(json.dumps(now))
+            digest = _digest(root / name, f"{asked} {name} ")  # a detector may look at the name, too
+            if digest in before:
+                now.add(digest)
+                continue
+            secrets = list(scan_file(str(root / name)))
+            if digest and not secrets:
+                now.add(digest)
+            for secret in secrets:
+                yield Found(name, secret.line_number, secret.type, secret.secret_value or "")
+    if kept and now != before:
+        with suppress(OSError):  # the next run searches everything again
+            kept.parent.mkdir(exist_ok=True)
+            kept.write_text(json.dumps(sorted(now)))
 
 
-def _searched(file: Path) -> list[tuple[int, str, str]]:
-    return [(one.line_number, one.type, one.secret_value or "") for one in scan_file(str(file))]
+def _digest(file: Path, asked: str) -> str:
+    """The digest of a content and of what is searched for in it; "" for a file that can't be read."""
+    try:
+        return hashlib.sha256(asked.encode() + file.read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _read(kept: Path) -> set[str]:
+    """The digests of an earlier run, if there are any."""
+    try:
+        found = json.loads(kept.read_bytes())
+    except (OSError, ValueError):
+        return set()
+    return {one for one in found if isinstance(one, str) and one} if isinstance(found, list) else set()
 
 
 def complaints(root: Path, allowed: list[Allowed], kept: Path | None = None) -> list[str]:

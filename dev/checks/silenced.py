@@ -1,4 +1,4 @@
-"""Checks that every mark that silences mypy or ruff gives its reason: `# type: ignore[…]` and `# noqa: …`.
+"""Checks that every mark that silences mypy or ruff gives its reason, such as `# type: ignore[…]` or `# noqa: …`.
 
 `python -m dev.checks.silenced` prints each mark without one, a line each, and fails if there is any.
 """
@@ -14,8 +14,12 @@ from io import StringIO
 from dev.checks.house import ROOT, tracked
 
 MARK = re.compile(
-    r"type:\s*ignore(?:\[[^\]]*\])?|(?:(?:ruff|flake8):\s*)?noqa(?::\s*[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?", re.IGNORECASE
+    r"#\s*(?:type:\s*ignore\s*(?:\[[^\]]*\])?|(?:(?:ruff|flake8):\s*)?noqa\s*(?::\s*[A-Z]+\d+(?:[,\s]+[A-Z]+\d+)*)?"
+    r"|mypy:\s*[\w-]+(?:\s*=\s*[\w, \"-]+)?|ruff:\s*disable\s*(?:\[[^\]]*\])?)",
+    re.IGNORECASE,
 )
+OTHER = re.compile(r"#\s*pragma:[\w ]*")
+"""A mark for the measuring of coverage, which is no reason."""
 REASON = re.compile(r"[^\W\d_]{2}")
 """Two letters in what is left of a comment without its marks."""
 ADVICE = (
@@ -29,13 +33,13 @@ def marks(text: str) -> Iterator[tuple[int, str]]:
     if not MARK.search(text):
         return
     for token in tokenize.generate_tokens(StringIO(text).readline):
-        if token.type == tokenize.COMMENT and MARK.match(token.string.lstrip("# ")):
+        if token.type == tokenize.COMMENT and MARK.search(token.string):
             yield token.start[0], token.string
 
 
 def unexplained(text: str) -> list[int]:
     """The lines of Python code whose marks have no reason."""
-    return [line for line, comment in marks(text) if not REASON.search(MARK.sub("", comment))]
+    return [line for line, comment in marks(text) if not REASON.search(MARK.sub("", OTHER.sub("", comment)))]
 
 
 def complaints() -> list[str]:

@@ -25,7 +25,7 @@ async def test_ticked_people_are_suspended_after_a_page_that_says_whom(console: 
     boxes = {f"person_{user}": "yes" for user in (*users, auditor.user)}
     query = "&".join(f"{name}=yes" for name in boxes)
     page = shown(await admin.open(f"/admin/people/bulk?act=suspend&{query}"))
-    assert "3 people" in page
+    assert "Suspend: 3 people" in page
     assert "1 person is skipped" in page
     assert "auditor@example.com" in page
     assert "This person has the role Auditor." in page
@@ -36,6 +36,7 @@ async def test_ticked_people_are_suspended_after_a_page_that_says_whom(console: 
     while "in progress" in (text := shown(await admin.open(done.headers["Location"]))):
         await asyncio.sleep(0)
     assert "4 of 4" in text
+    assert "Suspend: 3 people Done" in text
     german = await admin.browser.get(done.headers["Location"], **{"Accept-Language": "de"})
     assert "Diese Person hat die Rolle Revision." in shown(german.body.decode())
     assert {(await console.store.operator.find(user)).status for user in users} == {"disabled"}
@@ -59,7 +60,10 @@ async def test_only_the_field_with_the_mistake_is_marked(console: Console, field
     admin, user = await console.operator("admin"), await console.person("bulk@example.com")
     form = {f"person_{user}": "yes", **fields}
     answer = await admin.send("/admin/people/bulk", **form, confirm_password=PASSWORD)
-    inputs = {found[1]: found[0] for found in re.finditer(r'<input id="(\w+)"[^>]*>', answer.body.decode())}
+    page = answer.body.decode()
+    assert re.findall(r'<label for="(\w+)">[^<]*</label>\s*<p class="alert"', page) == [wrong]
+    assert page.count('class="alert"') == 1
+    inputs = {found[1]: found[0] for found in re.finditer(r'<input id="(\w+)"[^>]*>', page)}
     for mark in ("autofocus", 'aria-invalid="true"', "-error"):
         assert [name for name, one in inputs.items() if mark in one] == [wrong], mark
 

@@ -213,7 +213,7 @@ async def test_a_page_shows_the_apps_statistics(service: Service, site: Site) ->
     await service.store.app_stats.flush()
     page = await browser.get(f"/developer/apps/{app.client_id}/usage")
     text = text_of(page)
-    assert "1 person has connected" in text
+    assert "30 days 1 person has connected" in text
     assert "Calls 1 Over the rate limit 0 Spent by people $0.0015" in text
     assert "$0.0015 in 30 days, most on " in text
     assert len(re.findall(r"<rect class=.series", page.body.decode())) == 2

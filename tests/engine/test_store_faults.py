@@ -100,7 +100,7 @@ async def until_lost(ready: Call, name: str, engine: Engine, armed: Armed, times
         return found
 
     armed._client.evalsha = counting  # type: ignore[assignment,method-assign]  # counts on the way
-    armed._client.answers = counting_all  # type: ignore[attr-defined]  # the same
+    armed._client.answers = counting_all  # type: ignore[attr-defined]  # counts on the way
     armed.arm(name, times)
     with engine.client() as direct:
         direct.config_resetstat()

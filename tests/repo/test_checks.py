@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -22,6 +23,7 @@ from detect_secrets.core.scan import scan_file
 from packaging.requirements import Requirement
 
 from dev.checks import audit, lock, secret_scan
+from dev.checks.own_secrets import LatchkeyDetector
 from store.apps.client_secrets import new_secret
 from store.apps.webhooks import new_webhook_secret
 from store.crypto.keyring import KeyRing, Keys
@@ -297,17 +299,33 @@ def test_an_allowance_applies_to_its_files_and_must_match(repository: Path) -> N
     assert "holds no" in line
 
 
-def test_an_unchanged_file_is_not_searched_again(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_content_without_secrets_is_searched_once(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = repository / "build" / "kept.json"
-    track(repository, "same.txt", new_secret())
-    track(repository, "changed.txt", "nothing")
+    track(repository, "secret.txt", new_secret())
+    for name in ("same.txt", "changed.txt"):
+        track(repository, name, "nothing")
     (first,) = secret_scan.complaints(repository, [], kept)
+    assert first.startswith("secret.txt")
     search = Mock(wraps=scan_file)
     monkeypatch.setattr(secret_scan, "scan_file", search)
     track(repository, "changed.txt", new_secret())
     assert first in secret_scan.complaints(repository, [], kept)
-    assert len(secret_scan.complaints(repository, [], kept)) == 2
-    assert [Path(call.args[0]).name for call in search.call_args_list] == ["changed.txt"]
+    assert {Path(call.args[0]).name for call in search.call_args_list} == {"changed.txt", "secret.txt"}
+    monkeypatch.setattr(LatchkeyDetector, "denylist", (re.compile("nothing"),))
+    search.reset_mock()
+    secret_scan.complaints(repository, [], kept)
+    assert search.call_count == 3, "other detectors search everything again"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "null", '{"a": []}', "[[1]]"])
+def test_a_search_needs_no_kept_digests(repository: Path, content: str) -> None:
+    kept = repository / "build" / "kept.json"
+    kept.parent.mkdir()
+    kept.write_text(content)
+    track(repository, "secret.txt", new_secret())
+    (repository / "file").touch()
+    for place in (kept, repository / "file" / "kept.json"):
+        assert len(secret_scan.complaints(repository, [], place)) == 1
 
 
 def test_every_allowance_has_its_reason(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def lists_of(posted: Posted) -> Iterator[str]:
 @pytest.mark.gen_test
 async def test_lists_in_mails_are_in_the_persons_language(memory_store: Store) -> None:
     posted = Posted()
-    site = Site(memory_store, "https://id.example", mail=posted, languages=BOTH)  # type: ignore[arg-type]  # it posts
+    site = Site(memory_store, "https://id.example", mail=posted, languages=BOTH)  # type: ignore[arg-type]  # keeps mails
     warned = Warned((EMAIL,), Preferences(LONGER.code, ""))
     app = Registration("mine", "Mine", ("https://a.example",), ("profile",), homepage="https://mine.example")
     fields = {"name": "Yours", "redirect_uris": tuple(f"https://{number}.example" for number in range(40))}

@@ -128,13 +128,14 @@ class ConsoleBulkProgressHandler(BulkPage):
         """Shows the numbers, and who was skipped."""
         job = await self.store.bulk_acts.show(token)
         refusals = job.report.get("refusals", [])
+        changed, refused = job.report.get("changed", 0), job.report.get("refused", 0)
         self.show_page(
             "admin/bulk_progress.html",
             PEOPLE,
-            title_of(job.order["act"], job.total),
+            title_of(job.order["act"], changed if job.state == "done" else job.total - refused),
             job=job,
-            changed=job.report.get("changed", 0),
-            refused=job.report.get("refused", 0),
+            changed=changed,
+            refused=refused,
             refusals=[(user, skipped(why)) for user, why in refusals],
             people=await self.addresses_of(user for user, _ in refusals),
         )

@@ -46,7 +46,7 @@ async def test_a_mail_about_many_changes_of_an_app_is_short_and_names_every_new_
     lines = changed_lines(app, {"name": "Yours", "redirect_uris": uris("new"), "homepage": "https://you.example"})
     assert len(lines) == 2 * MAX_REDIRECT_URIS + 2
     posted = Posted()
-    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # keeps mails
     owner = Profile("u1", "ada@example.com", True, "Ada", "", Warned(("ada@example.com", "old@example.com")))
     mails.app_changed(site, owner, app, lines, VISITOR)
     for letter in posted.letters:
@@ -60,7 +60,7 @@ async def test_a_mail_about_many_changes_of_an_app_is_short_and_names_every_new_
 
 async def test_mails_to_earlier_addresses_count_for_the_account(memory_store: Store) -> None:
     posted = Posted()
-    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # keeps mails
     warned = Warned(tuple(f"{number}@example.com" for number in range(4)))
     undo = Link("text", "1@example.com")
     mails.address_changed(site, "u1", AddressChange("1@example.com", warned.addresses[0], False, undo, warned), VISITOR)
@@ -73,7 +73,7 @@ async def test_requested_mails_count_for_the_network_and_the_account(
     memory_store: Store,
 ) -> None:
     world, posted = await World.make(memory_store), Posted()
-    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # keeps mails
     other = "grace@example.com"
     grace = await memory_store.people.create(
         other, "Grace", "a long password", verified=False, event="signed_up", visitor=Visitor()
@@ -99,7 +99,7 @@ async def test_requested_mails_count_for_the_network_and_the_account(
 
 async def test_new_passwords_after_an_undo_count_for_the_visitors_network(memory_store: Store) -> None:
     world, posted = await World.make(memory_store), Posted()
-    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # keeps mails
     await mails.forgotten(site, world.email, "", "", "203.0.113.7")
     (letter,) = posted.letters
     assert (letter.network, letter.origin, letter.payer) == ("", "203.0.113.0/24", world.user)
@@ -107,7 +107,7 @@ async def test_new_passwords_after_an_undo_count_for_the_visitors_network(memory
 
 async def test_notices_and_undo_links_count_for_the_visitors_network(memory_store: Store) -> None:
     posted = Posted()
-    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # it posts
+    site = Site(memory_store, BASE_URL, mail=posted)  # type: ignore[arg-type]  # keeps mails
     warned = Warned(("ada@example.com", "old@example.com"))
     undo = Link("text", "ada@example.com")
     for address in ("203.0.113.7", "2001:db8:1:2::3", "unknown", ""):
