@@ -22,6 +22,8 @@ GAP = 0.24
 """The free part of a column's width."""
 VISIBLE = 0.8
 """The height of the smallest part, in percent, so that it can be seen."""
+_UNBROKEN = str.maketrans({" ": NBSP, "年": "年\N{WORD JOINER}", "月": "月\N{WORD JOINER}"})
+"""No line of a summary ends within its day. A Japanese day has no blanks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def chart_of(
     top, room = values[-1], 100 / len(days)
     best = max(range(len(days)), key=lambda place: (sums[place], place))
     total, most = measure.text(wording, sum(sums)), measure.text(wording, sums[best])
-    highest = in_words(wording, days[best]).replace(" ", NBSP)
+    highest = in_words(wording, days[best]).translate(_UNBROKEN)
     summary = _summary(total, len(days), highest, most, wording)
     return Chart(
         tuple(_column(place, on, series, measure, wording, top, room) for place, on in enumerate(days)),

@@ -12,6 +12,8 @@ from handlers.charts.chart import COLOURS, RANGES, VISIBLE, Series, chart_of, da
 from handlers.charts.csv_file import csv_of
 from handlers.charts.scale import CALLS, MONEY, MOST_LINES, dollars, grid
 from handlers.core.format import MINUS, money_places
+from handlers.core.words.languages import shipped
+from handlers.core.words.wording import Wording
 from store.accounts.audit.activity_figures import DayFigures
 from tests.support.browser.english import SPOKEN
 
@@ -82,6 +84,13 @@ def test_the_summary_names_the_sum_and_the_day_with_most() -> None:
     assert chart is not None
     assert chart.summary == "$0.02 in 7 days, most on 27\u00a0February\u00a02026: $0.02."
     assert [line.label for line in chart.lines] == ["$0.00", "$0.01", "$0.02", "$0.03"]
+
+
+def test_no_line_ends_within_the_day_with_most_in_japanese() -> None:
+    japanese = Wording(shipped().by_code["ja"], SPOKEN.zone)
+    chart = chart_of(WEEK, [Series("App", (0, 0, 0, 0, 21_000, 0, 0))], MONEY, japanese)
+    assert chart is not None
+    assert "2026年\u20602月\u206027日" in chart.summary
 
 
 def test_days_that_do_not_add_up_have_no_sum() -> None:
