@@ -115,10 +115,10 @@ _ALL: Final = (
     _by_person("consent_given", "App connected"),
     _by_person("device_allowed", "App connected on a device"),
     # An agent hands on as often as it has work to share.
-    _by_person("token_exchanged", "App passed on part of its access", trail="ordinary", actor="app"),
+    _by_person("token_exchanged", "App handed on part of its access", trail="ordinary", actor="app"),
     _by_person("app_connected_by_issuer", "App connected by an identity provider", actor="app"),
     _by_stranger("assertion_refused", "Assertion of an identity provider refused", "why, in one word", actor="app"),
-    _by_person("delegation_ended", "Access passed on by an app ended"),
+    _by_person("delegation_ended", "Access handed on by an app ended"),
     _by_person("consent_denied", "App denied"),
     _by_person("app_paused", "App paused"),
     _by_person("app_resumed", "App resumed"),

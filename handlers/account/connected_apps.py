@@ -33,7 +33,7 @@ NOTICES = {
     "no-limit": Phrase("The spending limit was removed. The app can now spend all your credits."),
     "paused": Phrase("The app is paused. It can’t use your account until you resume it."),
     "resumed": Phrase("The app is no longer paused."),
-    "ended": Phrase("Access ended, including everything passed on from it."),
+    "ended": Phrase("Access ended, including everything handed on from it."),
     "disconnected": Phrase("The app was disconnected. It no longer has access."),
 }
 EVENTS = {name: Phrase.known(declared.sentence) for name, declared in security_events.EVENTS.items()}

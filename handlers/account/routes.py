@@ -138,7 +138,7 @@ ROUTES: tuple[Route, ...] = (
         EndHandedOnHandler,
         "account-app-end",
         PAGE,
-        PersonPost("end access that an app passed on", tells=(ACTIVITY,), undo="the app passes it on again"),
+        PersonPost("end access that an app handed on", tells=(ACTIVITY,), undo="the app hands it on again"),
     ),
     Route(
         rf"/account/apps/{CLIENT}/pause",

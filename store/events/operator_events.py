@@ -24,7 +24,7 @@ OPERATOR_EVENTS: Final = (
     by_operator("disabled_by_operator", "Account disabled by the operator"),
     by_operator("suspended_by_operator", "Account suspended by the operator"),
     by_operator("suspension_ended", "Suspension of the account ended", actor="server"),
-    by_operator("deletion_planned_by_operator", "Account deletion scheduled by the operator"),
+    by_operator("deletion_planned_by_operator", "Account deletion planned by the operator"),
     by_operator("deletion_cancelled_by_operator", "Planned deletion of the account cancelled by the operator"),
     by_operator("planned_deletion_began", "Planned deletion of the account began", actor="server"),
     by_operator("enabled_by_operator", "Account enabled by the operator"),

@@ -27,7 +27,7 @@ async def test_a_deletion_waits_and_can_be_cancelled(console: Console) -> None:
         "Delete the account now",
     ):
         assert words in text, words
-    for words in ("Schedule deletion", "Suspend…", "End the suspension"):
+    for words in ("Plan the deletion", "Suspend…", "End the suspension"):
         assert words not in text, words
     assert (await ada.get("/account")).code == 303, "signed out at once"
     refused = await console.service.browser().sign_in(EMAIL)

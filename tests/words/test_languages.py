@@ -170,10 +170,12 @@ def test_lists_are_written_in_every_language(dates: str) -> None:
 
 
 def test_pages_break_no_short_part_off_a_word_or_a_number_and_mails_have_plain_hyphens() -> None:
-    german, portuguese = (shipped().by_code[code] for code in ("de", "pt"))
+    german, french, portuguese = (shipped().by_code[code] for code in ("de", "fr", "pt"))
     said = german.html("E-mail address")
     assert said == "E-\N{WORD JOINER}Mail-Adresse"
     assert german.plain("E-mail address") == "E-Mail-Adresse"
+    said = french.html("ci-dessous, ci-dessus, supprimez-les, <code>ci-dessus</code>")
+    assert said.replace("\N{WORD JOINER}", "|") == "ci-|dessous, ci-|dessus, supprimez-|les, <code>ci-dessus</code>"
     tags = (
         'o <a href="a-o 5 b">e-mail</a> <code>a-o 5 b</code> usá-lo, auto-o-x, MiB 5 MiB, 20 × 30, '
         "<b>%(days)s</b> dias, RFC 9"
@@ -202,9 +204,9 @@ def test_a_line_in_japanese_ends_at_no_counter_or_particle_and_no_blank_is_betwe
     japanese = shipped().by_code["ja"]
     said = japanese.html("%(count)s 件、3 日間、<bdi>%(app)s</bdi> の API を OAuth 2 認可", count=2, app="Diary")
     assert said.replace("\xa0", "~") == "2~件、3~日間、<bdi>Diary</bdi>~の API~を OAuth~2~認可"
-    joined = japanese.html("アプリ ID と 1〜%(most)s 文字をもう一度、<code>もう一度</code>問い合わせ", most=9)
+    joined = japanese.html("アプリ ID と 1〜%(most)s 文字をもう一度、<code>もう一度</code>問い合わせログアウト", most=9)
     assert joined.replace("\xa0", "~").replace("\u2060", "|") == (
-        "アプリ~ID~と 1〜|9~文字をもう|一度、<code>もう一度</code>問い|合わせ"
+        "アプリ~ID~と 1〜|9~文字をもう|一度、<code>もう一度</code>問い|合わせログアウト"
     )
     typed = "<pre>古い。 新\u2060\u2060 しい。</pre>"
     page = f"{japanese.html('終わりました。')}\n  {japanese.html('続けますか。')}{typed}"

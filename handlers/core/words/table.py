@@ -14,8 +14,8 @@ class LanguageRow(NamedTuple):
     """A language. `code`: the name of its folder; `tag`: its language tag (RFC 5646) in pages; `name`: what its readers
     call it; `dates` and `numbers`: the CLDR locales of dates and of numbers and money. Patterns: `hyphens` at
     which no line of a page ends, `soft` for places where a line may divide a long word, `blanks` at which no line ends,
-    apart from those after numbers, `whole` for places in words at which no line ends; `plural`: the rule of plurals,
-    where it is not CLDR's; `stop`: a full stop with room of its own, which no blank follows."""
+    apart from those after numbers, `whole` for places in words, other than terms, at which no line ends; `plural`: the
+    rule of plurals, where it is not CLDR's; `stop`: a full stop with room of its own, which no blank follows."""
 
     code: str
     tag: str
@@ -49,7 +49,10 @@ LANGUAGES = (
         "(?<=Wiederherstellungs)(?=code)|(?<=Sicherheits)(?=protokoll)",
         blanks=r"(?<=RFC) (?=\d)|(?<=zuletzt) (?=genutzt|benutzt)",
     ),
-    LanguageRow("fr", "fr", "Français", "fr", "fr", r"(?<=\b[eE])-(?=mail)"),
+    LanguageRow(
+        *("fr", "fr", "Français", "fr", "fr"),
+        hyphens=r"(?<=\b[eE])-(?=mail)|(?<=\w)-(?=(?:ci|desso?us|en|l[ae]|les|là|y)\b)",
+    ),
     LanguageRow("es", "es", "Español", "es", "es"),
     LanguageRow(
         *("pt", "pt-BR", "Português (Brasil)", "pt_BR", "pt_BR"),
@@ -62,9 +65,8 @@ LANGUAGES = (
         # Between a number and its counter, a name and its number, or "アプリ" and "ID", and before a particle.
         blanks=r"(?<=[0-9s]) (?=\w)|(?<=[A-Za-z>]) (?=[0-9ぁ-ん])|(?<=[ァ-ヶー]) (?=ID|UR[IL])",
         stop="。",
-        # Chromium's phrases divide these words.
-        whole="(?<=もう)(?=一)|(?<=一時)(?=停止)|(?<=方)(?=法)|(?<=正方)(?=形)|(?<=シークレッ)(?=ト)|(?<=ログアウ)(?=ト)|"
-        r"(?<=ドキュメ)(?=ント)|(?<=バック)(?=グラウンド)|(?<=フロ)(?=ー)|"
+        # Chromium's phrases divide these words, and some in katakana too, which people search, copy and quote.
+        whole="(?<=もう)(?=一)|(?<=一時)(?=停止)|(?<=方)(?=法)|(?<=正方)(?=形)|"
         r"(?<=問い)(?=合わせ)|(?<=[切取]り)(?=[抜除])|(?<=〜)(?=\d|\Z)",
     ),
 )

@@ -58,10 +58,10 @@ async def test_the_person_sees_the_tree_and_ends_a_branch(service: Service) -> N
     assert "Helper without a name" not in page
     assert await end(browser, "&lt;b&gt;Planner&lt;/b&gt;") == 303
     assert await live(service, tokens) == [False] * 4
-    assert "Passed on" not in (await browser.get(APPS)).body.decode()
+    assert "Handed on" not in (await browser.get(APPS)).body.decode()
     activity = (await browser.get("/account/security/activity")).body.decode()
-    assert activity.count("Access passed on by an app ended") == 2
-    assert activity.count("App passed on part of its access") == 4
+    assert activity.count("Access handed on by an app ended") == 2
+    assert activity.count("App handed on part of its access") == 4
     assert findings(await checked(service.store, deep=True)) == []
 
 
@@ -71,7 +71,7 @@ async def test_the_page_says_what_bounds_a_helper_and_what_it_still_may_do(servi
     await handed(service.web, free["access_token"], name="Bounded", authorization_details=PART)
 
     async def words() -> list[str]:
-        tree = html.unescape((await browser.get(APPS)).body.decode()).partition("Passed on")[2]
+        tree = html.unescape((await browser.get(APPS)).body.decode()).partition("Handed on")[2]
         return re.findall("Spend from your balance, ([^·<]*[^·<\\s])", tree)
 
     assert await words() == ["without a limit", "within a budget"]
@@ -81,7 +81,7 @@ async def test_the_page_says_what_bounds_a_helper_and_what_it_still_may_do(servi
     assert await words() == ["up to $5.00 a month", "within a budget"]
     await browser.consent(url, untick=("credits:spend",))
     assert await words() == []
-    assert "spent" not in (await browser.get(APPS)).body.decode().partition("Passed on")[2].partition("</section>")[0]
+    assert "spent" not in (await browser.get(APPS)).body.decode().partition("Handed on")[2].partition("</section>")[0]
 
 
 async def test_many_helpers_make_no_endless_page(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def many_people(tour: Tour, noa: str) -> None:
     tour.open(f"{bulk}?act=delete&person_{noa}=yes")
     tour.stop("admin/bulk.html nobody", "Nobody is left")
     tour.open(f"{bulk}?act=delete&{both}")
-    tour.stop("admin/bulk.html delete", "Schedule deletion")
+    tour.stop("admin/bulk.html delete", "Plan the deletion")
     tour.submit(bulk, days="100")
     tour.stop("admin/bulk.html delete wrong", "1 to 90 days")
     tour.submit(bulk, days="7", reason="Asked for by post")

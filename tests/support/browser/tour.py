@@ -190,7 +190,7 @@ def connected_apps(tour: Tour) -> None:
     tour.stop("account/apps.html", "dollars")
     tour.open("/account/apps")
     tour.submit(f"{WEATHER}/end")
-    tour.stop("account/apps.html ended", "including everything passed on from it")
+    tour.stop("account/apps.html ended", "including everything handed on from it")
     tour.submit(f"{WEATHER}/pause")
     tour.stop("account/apps.html paused", "The app is paused")
     tour.open(asks("weather-diary", ("profile",)))
