@@ -234,8 +234,9 @@ async def test_apis_are_listed(console: Console) -> None:
 
 async def test_the_overview_says_what_is_left_to_do(console: Console) -> None:
     admin = await console.operator("admin")
-    before = shown(await admin.open("/admin"))
+    before = await admin.open("/admin")
     assert "Give someone else the role" in before
-    assert "set --base-url" in before
+    option = 'set <span class="whole">--b</span>ase<span class="whole">-u</span>rl to its address'
+    assert option in before, "no line ends within the name of an option"
     await console.store.role_holders.give(console.service.ada, "admin")
     assert "Give someone else the role" not in shown(await admin.open("/admin"))

@@ -51,7 +51,7 @@ class Wording:
             "dir": language.direction,
             AUTOESCAPE: shown,
             ENCODER: self.encoded,
-            "unbroken": unbroken,
+            "unbroken": self.unbroken,
             "parted": parted,
             "together": together,
             **{name: getattr(self, name) for name in FORMATS},
@@ -69,6 +69,10 @@ class Wording:
     def encoded_plain(self, value: Any) -> bytes:
         """The same in a text that is no HTML."""
         return encoded(self.say(value) if type(value) is Phrase else value)
+
+    def unbroken(self, text: str | Phrase) -> Html:
+        """A text or message of which no line ends at a hyphen."""
+        return unbroken(self.language.say(text, on_page=True) if isinstance(text, Phrase) else text)
 
     def day(self, at: datetime) -> str:
         """The day of `at` in words: "3 October 2026"."""
