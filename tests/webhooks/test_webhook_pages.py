@@ -208,7 +208,7 @@ async def test_a_test_event_is_delivered_and_shown(service: Service, receiver: R
         return page if "The answer was 500" in text_of(page) else None
 
     page = await until(shown)
-    assert "ping waiting" in text_of(page)
+    assert "ping failing" in text_of(page)
     details = await browser.get(f"{HOOKS}/{posted.id}")
     assert posted.body.decode() in html.unescape(details.body.decode())
     assert "The answer was 500" in text_of(details)
