@@ -122,7 +122,12 @@ class Planner(Backend):
         await act(node)
 
     async def finish_up(self) -> None:
-        """Reads what each token of the last tree has spent, and tries all that ended."""
+        """Ends a branch, which a short run may not have done, reads what each token of the last tree has spent, and
+        tries all that ended."""
+        if not self.nodes or not self.nodes[0].works:
+            await self.plant()
+        if self.nodes and (child := await self.hand_on(self.nodes[0])):
+            await self.end_branch(child)
         for node in self.nodes:
             await self.counted(node, last=True)
         for node in self.grown:

@@ -1,4 +1,4 @@
-"""The tour's use of axe-core: a mistake that one look of a page has is found, though that look runs few rules."""
+"""What the browser tests rely on: a click waits for its button, and a mistake that one look of a page has is found."""
 
 from __future__ import annotations
 
@@ -35,6 +35,20 @@ CASES = {
 def browser() -> Iterator[Chromium]:
     with Chromium() as made:
         yield made
+
+
+def test_a_click_waits_for_its_button_and_until_the_page_accepts_clicks(browser: Chromium) -> None:
+    script = """
+const button = document.createElement("button");
+button.textContent = "Go on";
+button.setAttribute("aria-disabled", "true");
+button.onclick = () => { document.title = button.hasAttribute("aria-disabled") ? "early" : "in time"; };
+setTimeout(() => document.body.append(button), 200);
+setTimeout(() => button.removeAttribute("aria-disabled"), 400);
+"""
+    browser.open("data:text/html;charset=utf-8," + quote(f"<!DOCTYPE html><body><script>{script}</script>"))
+    browser.click("Go on")
+    assert browser.run("return document.title") == "in time"
 
 
 def test_a_mistake_in_one_look_of_a_page_is_found(browser: Chromium) -> None:

@@ -86,7 +86,8 @@ class Chromium:
                 options["perfLoggingPrefs"] = {"enableNetwork": True, "enablePage": False}
             self._watched = watched
             self._width, self._media = 0, dict[str, Any]()
-            wanted["timeouts"] = {"script": LONGEST_SCRIPT * 1000}
+            # What is not there yet is waited for: a form's answer may take a while.
+            wanted["timeouts"] = {"script": LONGEST_SCRIPT * 1000, "implicit": int(PATIENCE * 1000)}
             made = self._call("POST", "", {"capabilities": {"alwaysMatch": wanted}})
             self._session += f"/{made['sessionId']}"
             self.debugger = str(made["capabilities"]["goog:chromeOptions"]["debuggerAddress"])
@@ -123,16 +124,18 @@ class Chromium:
         return self._call("POST", "/execute/sync", {"script": script, "args": []})
 
     def type(self, field: str, text: str) -> None:
-        """Types into the field with this name."""
+        """Types into the field with this name, once it is there."""
         self._call("POST", f"/element/{self._find('css selector', f'[name={field}]')}/value", {"text": text})
 
     def click(self, words: str) -> None:
-        """Clicks the button, link or summary with this text, once it accepts clicks."""
+        """Clicks the button, link or summary with this text, once it is there and the page accepts clicks."""
+        path = f'//*[self::button or self::a or self::summary][contains(normalize-space(), "{words}")]'
+        element = self._find("xpath", path)
         self.wait_until_ready()
-        self.press_on(f'//*[self::button or self::a or self::summary][contains(normalize-space(), "{words}")]')
+        self._call("POST", f"/element/{element}/click", {})
 
     def press_on(self, path: str) -> None:
-        """Clicks the first element of this XPath."""
+        """Clicks the first element of this XPath, once there is one."""
         self._call("POST", f"/element/{self._find('xpath', path)}/click", {})
 
     def wait_until_ready(self) -> None:
