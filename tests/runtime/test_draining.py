@@ -158,7 +158,7 @@ def test_a_long_accept_queue_is_served_before_the_socket_closes(http: str) -> No
 
 @two_shapes
 def test_readiness_fails_before_the_drain(shape: tuple[str, ...]) -> None:
-    with Server(*QUICK, *shape, "--drain-delay", "1") as server:
+    with Server(*QUICK, *shape, "--drain-delay", "3") as server:
         all_serve(port := server.ready().port)
         kept = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         kept.request("GET", "/signin")
@@ -175,7 +175,7 @@ def test_readiness_fails_before_the_drain(shape: tuple[str, ...]) -> None:
         assert int(last.headers["Retry-After"]) > 0
         kept.close()
         assert server.wait() == 0
-        assert 1 <= time.monotonic() - began < 8
+        assert 3 <= time.monotonic() - began < 20
         assert not listens(port)
 
 

@@ -267,9 +267,9 @@ async def test_a_bad_collector_holds_nothing_up(
         began = time.monotonic()
         for _ in range(20):
             assert (await send(f"{service.base_url}/healthz")).code == 200
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 15
         ended = time.monotonic()
-    assert time.monotonic() - ended < 3
+    assert time.monotonic() - ended < 8
     assert len(collector.bodies) == 1
     logged = "".join(record.getMessage() for record in caplog.records if record.name.startswith("opentelemetry"))
     assert "secret" not in logged

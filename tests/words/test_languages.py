@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -88,12 +88,12 @@ def test_accept_language(header: str, tags: list[str]) -> None:
 
 
 def test_reading_what_a_stranger_asks_for_is_cheap() -> None:
-    begun = perf_counter()
+    begun = process_time()
     for text in ("," * 1_000_000, "a-" * 500, "a;q=" + "0" * 990, " " * 1000, "de;" * 333, "a" * 1_000_000):
         accepted(text)
         listed(text)
         ui_locales("/oauth/authorize?ui_locales=" + text)
-    assert perf_counter() - begun < 0.5
+    assert process_time() - begun < 0.5
 
 
 @each(
