@@ -53,10 +53,21 @@
     };
   };
 
+  // Lines end at the joints of an address rather than within a word.
+  const part = (code) => {
+    code.dataset.parted = "";
+    const texts = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+    for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+      const joint = text.data.search(/(?<=[^/:\s])\/[^/]|(?<=\w)[.@?&=]\w/);
+      if (joint > 0) text.splitText(joint).before(document.createElement("wbr"));
+    }
+  };
+
   // For screen readers: names choices that have none, and tables that the viewer marks as regions without a name.
   const viewer = document.getElementById("viewer");
   const mend = () => {
     for (const choice of viewer.querySelectorAll("select:not([aria-label])")) choice.setAttribute("aria-label", "Example");
+    for (const code of viewer.querySelectorAll(".renderedMarkdown code:not([data-parted])")) part(code);
     for (const table of viewer.querySelectorAll("table[role=region]")) table.removeAttribute("role");
   };
   new MutationObserver(mend).observe(viewer, { childList: true, subtree: true });

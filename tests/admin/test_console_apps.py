@@ -118,7 +118,7 @@ async def test_an_api_is_shown_switched_off_and_on(console: Console) -> None:
     assert "Disabled by the operator" in shown(await admin.open(done.headers["Location"]))
     assert (await admin.send(f"{page}/status", status="off")).code == 400
     await admin.do(f"{page}/status", status="active")
-    assert "Switched on" in shown(await admin.open(page))
+    assert "Enabled" in shown(await admin.open(page))
     for path in ("/admin/apis/web-app", "/admin/apis/nothing"):
         assert (await admin.browser.get(path)).code == 404
         assert (await admin.send(f"{path}/status", status="disabled")).code == 404

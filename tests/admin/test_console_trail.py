@@ -149,6 +149,17 @@ async def test_an_event_has_a_page_that_links_to_whom_and_what_it_concerns(conso
         assert (await auditor.browser.get(f"/admin/audit/{wrong}")).code == 404
 
 
+async def test_an_outcome_is_a_tag_only_where_the_sentence_of_the_event_does_not_say_it(console: Console) -> None:
+    auditor = await console.operator("auditor")
+    for event, tag in (("operator_refused", ""), ("registration_refused", "refused"), ("events_lost", "failed")):
+        console.store.security.note(event)
+        await console.store.security.flush()
+        listed = await auditor.open(f"/admin/audit?event={event}")
+        (page,) = re.findall(r'<th scope="row"><a href="(/admin/audit/[^"]+)">', listed)
+        for text in (listed, await auditor.open(page)):
+            assert re.findall('<span class="tag care">(.*?)</span>', text) == [tag] * bool(tag), event
+
+
 async def test_an_error_of_a_filter_is_at_its_field(console: Console) -> None:
     auditor = await console.operator("auditor")
     for name, value, words in (

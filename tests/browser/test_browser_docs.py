@@ -22,6 +22,17 @@ return some.length;
 """
 
 
+# Addresses of the introduction of which a line ends within a word.
+TORN = """
+return [...document.querySelectorAll(".intro :not(pre) > code")].filter((code) => code.textContent.includes("://"))
+  .flatMap((code) => [...code.childNodes]).filter((text) => {
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    return range.getClientRects().length > 1;
+  }).map((text) => "torn: " + text.textContent);
+"""
+
+
 @pytest.fixture(scope="module")
 def stand() -> Iterator[Stand]:
     with Stand() as made:
@@ -100,7 +111,7 @@ def test_the_unfolded_page_takes_no_input_and_has_no_axe_violation_and_no_overfl
         browser.show_as(*MODES[mode])
         found += [f"{mode}: {one}" for one in rules.run(browser, options)]
     browser.show_as(NARROWEST, "light")
-    found += browser.run(BURST)
+    found += browser.run(BURST) + browser.run(TORN)
     # On a phone, the description of an answer has the full width, not that of a letter.
     widths = browser.run(
         "return [...document.querySelectorAll('.response-col_description')].map((one) => one.offsetWidth)"

@@ -76,7 +76,7 @@ def test_a_host_name_ends_no_line_at_its_hyphen() -> None:
 
 
 def test_a_line_of_an_address_ends_before_a_slash() -> None:
-    assert parted("https://id.example/oauth/?a&b") == "https://id.example<wbr>/oauth<wbr>/?a&amp;b"
+    assert parted("https://id.example/oauth/?a&b") == "https://id<wbr>.example<wbr>/oauth<wbr>/?a<wbr>&amp;b"
 
 
 def test_only_words_that_are_not_the_exact_time_have_it_as_their_title() -> None:

@@ -29,8 +29,8 @@ LONGEST = dict.fromkeys(FILTERS, 254) | {"event": 2000}
 """Characters of each filter. Events are a list."""
 PAGE = 30
 """Events on a page."""
-RESULTS = {"refused": Phrase("refused"), "failed": Phrase("failed")}
-"""How an act ended that did not succeed."""
+RESULTS = {"ok": Phrase("succeeded"), "refused": Phrase("refused"), "failed": Phrase("failed")}
+"""How an act ended."""
 
 
 class ShownEvent(NamedTuple):
@@ -47,6 +47,8 @@ class ShownEvent(NamedTuple):
     """Id and name of the operator key that did it."""
     page: str = ""
     """The address of its page."""
+    outcome: str = ""
+    """The outcome of an act that did not succeed, where the text doesn't say it."""
 
 
 class AuditPage(ConsolePage):
@@ -124,6 +126,7 @@ class ConsoleAuditHandler(AuditPage):
                     device_phrase(one.agent) if one.agent else "",
                     *who,
                     page=f"{AUDIT}/{one.entry}",
+                    outcome=outcome_of(one),
                 )
                 for one, who in zip(found, acted, strict=True)
             ],
@@ -135,7 +138,6 @@ class ConsoleAuditHandler(AuditPage):
                     ("otlp", Phrase("Download as OTLP logs")),
                 )
             ],
-            results=RESULTS,
             chips=chips_of(AUDIT, chosen),
             days=self.store.security.trail.bounds.days,
             first=f"{AUDIT}?{urlencode(chosen)}" if cursor else "",
@@ -170,9 +172,17 @@ class ConsoleEventHandler(AuditPage):
             device=device_phrase(event.agent) if event.agent else "",
             operator=operator,
             key=key,
-            results={"ok": Phrase("succeeded"), **RESULTS},
+            result=RESULTS.get(event.result, event.result),
+            outcome=outcome_of(event),
             filtered=lambda **chosen: f"{AUDIT}?{urlencode(chosen)}",
         )
+
+
+def outcome_of(event: AuditEvent) -> str:
+    """The outcome of an act that did not succeed; "" if the sentence of the event says it."""
+    if event.result == "ok" or event.result in EVENTS.get(event.event, "").lower():
+        return ""
+    return RESULTS.get(event.result, event.result)
 
 
 def who_acted(by: str) -> tuple[str, tuple[str, str]]:

@@ -14,7 +14,7 @@ from tornado.escape import utf8, xhtml_escape
 AUTOESCAPE = "shown"
 """The name of `shown` in templates, for the option `autoescape` of their loader."""
 _HYPHEN = re.compile("-+[a-zA-Z0-9]")
-_SLASH = re.compile("(?<=[^/:])/(?=[^/])")
+_JOINT = re.compile(r"(?<=[^/:])(?=/[^/])|(?<=\w)(?=[.@?&=]\w)")
 
 
 class Html(str):
@@ -44,8 +44,9 @@ def unbroken(host: str) -> Html:
 
 
 def parted(address: str) -> Html:
-    """An address whose lines end before a slash where they can, rather than within a word."""
-    return Html(_SLASH.sub("<wbr>/", xhtml_escape(address)))
+    """An address, or a text with addresses, whose lines end at the joints of an address rather than within a word: the
+    next line begins with the slash, dot or other sign."""
+    return Html("<wbr>".join(xhtml_escape(part) for part in _JOINT.split(address)))
 
 
 class _Encoded(bytes):

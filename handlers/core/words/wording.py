@@ -52,7 +52,7 @@ class Wording:
             AUTOESCAPE: shown,
             ENCODER: self.encoded,
             "unbroken": self.unbroken,
-            "parted": parted,
+            "parted": self.parted,
             "together": together,
             **{name: getattr(self, name) for name in FORMATS},
         }
@@ -73,6 +73,10 @@ class Wording:
     def unbroken(self, text: str | Phrase) -> Html:
         """A text or message of which no line ends at a hyphen."""
         return unbroken(self.language.say(text, on_page=True) if isinstance(text, Phrase) else text)
+
+    def parted(self, text: str | Phrase) -> Html:
+        """An address, or a text or message with addresses, with places for the ends of lines."""
+        return parted(self.language.say(text, on_page=True) if isinstance(text, Phrase) else text)
 
     def day(self, at: datetime) -> str:
         """The day of `at` in words: "3 October 2026"."""
