@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.browser.pictures import drawn
-from tests.support.browser.webdriver import Chromium
+from tests.support.browser.webdriver import PATIENCE, Chromium
 from tests.support.processes.processes import QUICK, Server
 
 NAME, EMAIL, PASSWORD = "Ada Lovelace", "ada@example.com", "correct horse battery"
@@ -68,6 +69,20 @@ def test_a_person_edits_the_profile_and_deletes_the_account(server: Server, brow
     browser.open(f"{server.url}/account")
     browser.wait_for("Sign in", at=f"{server.url}/signin")
     assert browser.console() == []
+
+
+@pytest.mark.parametrize("slow", ["Intl.DateTimeFormat", "Temporal"])
+def test_a_page_keeps_the_time_zone_of_the_browser(server: Server, slow: str) -> None:
+    """By the quick way alone, which delays no paint, and without it."""
+    with Chromium() as browser:
+        browser.devtools("Emulation.setTimezoneOverride", timezoneId="Asia/Tokyo")
+        browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=f"delete {slow}")
+        browser.open(f"{server.url}/signin")
+        deadline = time.monotonic() + PATIENCE
+        while "latchkey_zone" not in browser.cookies():
+            assert time.monotonic() < deadline, browser.console()
+            time.sleep(0.02)
+        assert browser.cookie("latchkey_zone") == "Asia/Tokyo"
 
 
 def width_of_picture(browser: Chromium) -> int:
