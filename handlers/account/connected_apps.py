@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from handlers.account.handed_on import MOST_ROWS, handed_on_of
+from handlers.account.handed_on import ROWS, Placed, in_tree, shown_helpers
 from handlers.account.live import words_of
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.amounts import dollars, typed_limit
 from handlers.core.format import money_field
 from handlers.core.page import PageHandler
+from handlers.core.paging import Part, page_number, part_of
 from handlers.core.params import once, parse_pairs
 from handlers.core.scopes import allowed, api_words
 from handlers.core.words.budgets import FIELD, bar_share, names_of_models
@@ -65,17 +67,17 @@ class AppsPage(PageHandler):
     async def show(self, number: int, mistyped: Mistyped | None = None) -> None:
         """Shows a page of apps: what each may do, and those whose data is still kept. A mistyped limit is shown in its
         field."""
+        named, helpers = once(parse_pairs(self.request.query)).get("app") or "", self.page_asked("helpers")
         page = await self.store.grants.list(self.require_session(), number)
         wording = self.wording(page.profile.preferences)
         apps: list[SimpleNamespace] = []
         revoked: list[SimpleNamespace] = []
-        room = MOST_ROWS
+        trees = {grant.client: in_tree(grant) for grant in page.grants if grant.handed_on}
         for grant in page.grants:
             left = await self.store.apps.remembered(grant.client)
             words = await api_words(self.store.apis, grant.scopes)
             app = left if isinstance(left, Registration) else None
-            handed_on = await handed_on_of(self.store.apis, grant, wording, room)
-            room -= len(handed_on)
+            tree = helpers_of(trees, grant.client, named, helpers, page.number)
             known = SimpleNamespace(
                 client_id=grant.client,
                 shown_id=app.wire_id if app else grant.client,
@@ -97,8 +99,8 @@ class AppsPage(PageHandler):
                 documents=grant.documents,
                 bytes=grant.bytes,
                 doing=words_of(grant.doings, wording),
-                handed_on=handed_on,
-                helpers_left=len(grant.handed_on) - len(handed_on),
+                handed_on=await shown_helpers(self.store.apis, grant, wording, tree.rows),
+                tree=tree,
                 spending=spending_of(grant, mistyped, self.site.models),
             )
             (revoked if grant.data_until else apps).append(known)
@@ -118,11 +120,16 @@ class AppsPage(PageHandler):
         )
 
 
-def page_number(text: str) -> int:
-    """The number of a page; 1 if none is given. Raises Refused("invalid_request")."""
-    if not re.fullmatch(r"([1-9][0-9]{0,5})?", text):
-        raise Refused("invalid_request", "page is a number from 1 to 999999.")
-    return int(text or "1")
+def helpers_of(
+    trees: Mapping[str, Sequence[Placed]], client: str, named: str, number: int, page: int
+) -> Part[Placed]:
+    """The delegated tokens of an app that a page shows, and where the others are: a part of the `named` app's; of any
+    other app's as many as all apps have room for together, and a link to all, as the part 0."""
+    tree, at = trees.get(client, ()), f"/account/apps?page={page}&app={quote(client)}"
+    share = 1 if named in trees else max(1, ROWS // max(1, len(trees)))
+    if named != client and share < min(ROWS, len(tree)):
+        return Part(tree[:share], 0, 1, len(tree), "helpers", at, f"helpers-{client}")
+    return part_of(tree, ROWS, number if named == client else 1, at, "helpers", f"helpers-{client}")
 
 
 def done_path(number: int, done: str) -> str:
@@ -166,7 +173,7 @@ class AppsHandler(AppsPage):
 
     async def get(self) -> None:
         """Shows the page that `page` names, by default the first."""
-        await self.show(page_number(once(parse_pairs(self.request.query)).get("page") or ""))
+        await self.show(self.page_asked())
 
 
 class SpendLimitHandler(AppsPage, GuardedPage):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.devices import device_phrase
 from handlers.core.errors import REAUTH_FIRST
+from handlers.core.paging import page_number, part_of
 from handlers.core.params import Params
 from handlers.core.words.sentences import sentences
 from store.accounts.identities import LinkedIdentity
@@ -38,15 +40,26 @@ LOOK_AT_FACTORS = Phrase(
     "A new password doesn’t remove any passkey, authenticator app or recovery codes. Check those below, and remove "
     "what isn’t yours."
 )
+SECURITY = "/account/security"
 SECURITY_SHOWN, ORDINARY_SHOWN = 10, 5
 """Events shown on this page; all are on the page of the activity."""
+SESSIONS_SHOWN, PASSKEYS_SHOWN, ACCOUNTS_SHOWN = 12, 5, 5
+"""Rows of the lists on a page."""
 _SESSION_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
-def devices_of(live: Iterable[LiveSession], here: str) -> dict[str, list[LiveSession]]:
-    """Sessions by the name of their device. The session `here` is first, and so is its device; else the order stays."""
+def by_use(live: Iterable[LiveSession], here: str) -> list[LiveSession]:
+    """Sessions by device: the one with the session `here` first, then those used last. The sessions of a device are in
+    the same order."""
+    used = sorted(live, key=lambda one: (one.session_id != here, -one.seen_at.timestamp()))
+    devices = list(dict.fromkeys(device_phrase(one.agent) for one in used))
+    return sorted(used, key=lambda one: devices.index(device_phrase(one.agent)))
+
+
+def devices_of(live: Iterable[LiveSession]) -> dict[str, list[LiveSession]]:
+    """Sessions by the name of their device, in the order in which they come."""
     devices: dict[str, list[LiveSession]] = {}
-    for one in sorted(live, key=lambda one: one.session_id != here):
+    for one in live:
         devices.setdefault(device_phrase(one.agent), []).append(one)
     return devices
 
@@ -90,13 +103,16 @@ class SecurityPage(GuardedPage):
     async def show(self, part: str = "", error: str = "", notice: str | None = None, wrong: str = "") -> None:
         """The page, with a notice or an error. `part` is the section of the error, `wrong` the wrong field there."""
         session = self.require_session()
+        asked = {name: self.page_asked(name) for name in ("sessions", "passkeys", "accounts")}
         profile, entries = await self.store.sessions.activity(session)
         # Apart, so that no number of ordinary events hides a sign-in.
         activity = [entry for entry in entries if not entry.ordinary][:SECURITY_SHOWN]
         ordinary = [entry for entry in entries if entry.ordinary][:ORDINARY_SHOWN]
         apps = await self.names_of(entry.client for entry in (*activity, *ordinary))
-        live = await self.store.sessions.live(session)
+        live = by_use(await self.store.sessions.live(session), session.session_id)
+        sessions = part_of(live, SESSIONS_SHOWN, asked["sessions"], SECURITY, "sessions", "devices")
         factors = await self.store.factors.of(session)
+        identities = [self.shown_identity(one) for one in factors.identities]
         if notice == NOTICES["changed"] and factors.second:
             notice = sentences(notice, LOOK_AT_FACTORS)
         self.render(
@@ -108,10 +124,13 @@ class SecurityPage(GuardedPage):
             notice=notice,
             activity=[self.shown(entry, apps) for entry in activity],
             ordinary=[self.shown(entry, apps) for entry in ordinary],
-            devices=devices_of(live, session.session_id),
+            devices=devices_of(sessions.rows),
+            at_device=Counter(device_phrase(one.agent) for one in live),
+            sessions=sessions,
+            passkeys=part_of(factors.passkeys, PASSKEYS_SHOWN, asked["passkeys"], SECURITY, "passkeys", "passkeys"),
             here_id=session.session_id,
             factors=factors,
-            identities=[self.shown_identity(one) for one in factors.identities],
+            identities=part_of(identities, ACCOUNTS_SHOWN, asked["accounts"], SECURITY, "accounts", "identities"),
             providers=list(self.site.providers),
             link_key=self.link_key(),
             confirm_with=self.confirm_with(factors),
@@ -210,11 +229,12 @@ class EndSessionHandler(SecurityPage):
     async def post(self) -> None:
         """Ends the session that the form names. To end this one, people sign out."""
         self.check_same_origin()
-        session, session_id = self.require_session(), self.body().get("session") or ""
+        session, params = self.require_session(), self.body()
+        session_id, number = params.get("session") or "", page_number(params.get("sessions") or "", "sessions")
         if not _SESSION_ID.fullmatch(session_id) or session_id == session.session_id:
             raise Refused("not_found", Phrase("That session has already ended."))
         await self.store.sessions.end_other(session, session_id, self.visitor)
-        self.see_done("/account/security?ended")
+        self.see_done(f"{SECURITY}?sessions={number}&ended" if number > 1 else f"{SECURITY}?ended")
 
 
 class EndOtherSessionsHandler(SecurityPage):

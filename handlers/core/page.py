@@ -13,7 +13,8 @@ from tornado.iostream import StreamClosedError
 
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.errors import CATALOGUE
-from handlers.core.params import MISSING
+from handlers.core.paging import page_number
+from handlers.core.params import MISSING, once, parse_pairs
 from handlers.core.words.languages import Language
 from handlers.core.words.worded import ZONE_COOKIE, WordedPage
 from runtime.http.tornado_private import answer_fields, put_fields
@@ -105,6 +106,10 @@ class PageHandler(WordedPage):
         """Raises ValueError, with a reason for people, if this person may not set the password."""
         check_password(password, email, name)
         await self.site.breaches.check(password)
+
+    def page_asked(self, name: str = "page") -> int:
+        """The number of the page that the address asks for; 1 without one. Raises Refused("invalid_request")."""
+        return page_number(once(parse_pairs(self.request.query)).get(name) or "", name)
 
     def session(self) -> Session | None:
         """The session in the cookie, unchecked: only the store knows whether it is live."""

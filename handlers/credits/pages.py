@@ -12,7 +12,7 @@ from handlers.credits.spending import DAYS, chart_of_spending, days_asked, spend
 from store.credits.credits import Account, LedgerEntry, Spending
 from store.phrases import Phrase
 
-ENTRIES_ON_A_PAGE = 50
+ENTRIES_ON_A_PAGE = 20
 PAID = "paid"
 NOTICES = {
     "mails": Phrase("Saved."),

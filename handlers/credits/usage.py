@@ -10,6 +10,7 @@ from handlers.charts.chart import RANGES, Series, chart_of, days_until, in_words
 from handlers.charts.csv_file import MEDIA_TYPE, csv_of
 from handlers.charts.scale import MONEY, dollars
 from handlers.core.api import ApiHandler
+from handlers.core.paging import Part, part_of
 from handlers.core.params import once, parse_pairs
 from handlers.credits.pages import CreditsPage
 from handlers.credits.spending import days_asked
@@ -28,6 +29,8 @@ GROUPS: dict[str, Callable[[UsageRow], str]] = {
     "app": lambda row: row.client,
 }
 """The groups of a report, each with what its rows have in common."""
+ROWS = 20
+"""Rows of a list on the page."""
 _NAMES = {"app": "client_id"}
 _KINDS = ("output", *INPUT_KINDS)
 USED = ("model", "calls", "dollars", *(f"{kind}_tokens" for kind in _KINDS), "web_searches")
@@ -65,14 +68,19 @@ class UsagePageHandler(CreditsPage):
         names = await self.names_of({row.client for row in usage.rows})
         wording, shown = self.wording(profile.preferences), days_until(usage.last, days)
         by_day = usage.by(lambda row: row.day)
+
+        def part(name: str, rows: list[tuple[str, Total]]) -> Part[tuple[str, Total]]:
+            name, anchor = f"{name}_page", name
+            return part_of(rows, ROWS, self.page_asked(name), f"/account/credits/usage?days={days}", name, anchor)
+
         self.render(
             "account/usage.html",
             title=Phrase("Usage"),
             signed_in=profile,
             chart=chart_of(shown, _by_model(usage, shown), MONEY, wording),
-            by_model=ranked_totals(usage.rows, "model"),
-            by_app=ranked_totals(usage.rows, "app"),
-            by_day=[(in_words(wording, on), by_day[on]) for on in sorted(by_day, reverse=True)],
+            by_model=part("models", ranked_totals(usage.rows, "model")),
+            by_app=part("apps", ranked_totals(usage.rows, "app")),
+            by_day=part("days", [(in_words(wording, on), by_day[on]) for on in sorted(by_day, reverse=True)]),
             names=names,
             range_here=days,
             ranges=[(choice, f"/account/credits/usage?days={choice}") for choice in RANGES],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
+from handlers.core.paging import part_of
 from handlers.developer.api_form import ApiForm, changed_lines
 from handlers.developer.app_changes import switched
 from store.apps.api_record import DEFAULT_LIFETIME, ApiRegistration
@@ -12,6 +13,8 @@ from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile
 
+PAGE = 15
+"""APIs, and apps of an API, on a page."""
 NOTICES = {
     "saved": Phrase("Saved. Every server process applies it within five seconds."),
     "off": Phrase("The API is switched off. Apps get no tokens for it, and it can’t ask us about tokens."),
@@ -49,7 +52,8 @@ class ApiPage(GuardedPage):
             signed_in=profile,
             api=api,
             form=form or ApiForm.of(api),
-            using=await self.store.owned_apis.apps_at(api),
+            using=(using := await self.store.owned_apis.apps_at(api)),
+            part=part_of(using.apps, PAGE, self.page_asked("apps"), f"/developer/apis/{api.client_id}", "apps", "using"),
             base_url=self.site.base_url,
             default_lifetime=DEFAULT_LIFETIME,
             secret=secret,
@@ -67,7 +71,11 @@ class OwnedApisHandler(ApiPage):
         """Shows the person's own APIs."""
         profile, apis = await self.store.owned_apis.list(self.require_session())
         self.render(
-            "developer/apis.html", title=Phrase("Your APIs"), signed_in=profile, apis=apis, notice=self.notice(NOTICES)
+            "developer/apis.html",
+            title=Phrase("Your APIs"),
+            signed_in=profile,
+            apis=part_of(apis, PAGE, self.page_asked(), "/developer/apis"),
+            notice=self.notice(NOTICES),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 
 from handlers.account.reauth_forms import GuardedPage
+from handlers.core.paging import part_of
 from handlers.core.params import Params
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.developer.api_boxes import ApiBoxes, api_boxes, scopes_of
@@ -18,6 +19,8 @@ from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile
 
+PAGE = 25
+"""Own apps, and those of teams, on a page."""
 NOTICES = {
     "left": Phrase("You left the team."),
     "deleted": Phrase("The app was deleted. For 30 days, people can view and download what it stored for them."),
@@ -54,11 +57,15 @@ class OwnedAppsHandler(DeveloperPage):
     async def get(self) -> None:
         """Shows the person's own apps."""
         owned = await self.store.owned.list(self.require_session())
+        kinds = (("app", owned.apps), ("deleting", owned.deleting), ("deleted", owned.deleted))
+        listed = [(kind, one) for kind, rows in kinds for one in rows]
         self.render(
             "developer/apps.html",
             title=Phrase("Your apps"),
             signed_in=owned.profile,
             owned=owned,
+            listed=part_of(listed, PAGE, self.page_asked("apps"), "/developer/apps", "apps", "list"),
+            joined=part_of(owned.joined, PAGE, self.page_asked("teams"), "/developer/apps", "teams", "teams"),
             role_names=ROLE_NAMES,
             open=self.may_register(),
             full=len(owned) >= self.site.apps_per_person,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from handlers.core.paging import part_of
 from handlers.developer.apps import DeveloperPage
 from store.app_log import Door, LoggedRefusal
 from store.apps.registration import Registration
 from store.phrases import Phrase, StoredMessages
 
+PAGE = 25
+"""Refusals on a page."""
 DOORS: dict[Door, str] = {
     "authorize": Phrase("When your app sent a person here"),
     "token": Phrase("At the token endpoint"),
@@ -120,6 +123,8 @@ class LogHandler(DeveloperPage):
     async def get(self, client_id: str) -> None:
         """Shows the refusals of the last 30 days, the latest first."""
         profile, app = await self.own(client_id)
+        refusals = await self.store.app_log.of(client_id)
+        part = part_of(refusals, PAGE, self.page_asked(), f"/developer/apps/{client_id}/log")
         self.render(
             "developer/log.html",
             title=Phrase("Log of %(app)s", app=app.name),
@@ -127,7 +132,8 @@ class LogHandler(DeveloperPage):
             app=app,
             wrong=None,
             notice=None,
-            entries=[entry_of(app, one) for one in await self.store.app_log.of(client_id)],
+            entries=[entry_of(app, one) for one in part.rows],
+            part=part,
         )
 
 

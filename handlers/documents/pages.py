@@ -9,14 +9,19 @@ from types import SimpleNamespace
 
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core.page import DownloadPage
+from handlers.core.paging import part_of
 from handlers.core.params import once, parse_pairs
 from handlers.documents.documents import check_names
-from handlers.documents.pretty import indented
+from handlers.documents.pretty import in_parts, indented
 from store.clock import wall
 from store.documents.archive import ARCHIVES, Archive
 from store.phrases import Phrase
 from store.refused import Refused
 
+PAGE, COLLECTIONS = 50, 40
+"""Documents and collections on a page."""
+PART = 30_000
+"""Bytes of a long document on a page."""
 NOTICES = {
     "deleted": Phrase("The document was deleted."),
     "all-deleted": Phrase("All stored documents were deleted."),
@@ -45,8 +50,13 @@ class AppDataHandler(DataHandler):
         if after:
             check_names(*after.partition("/")[::2])
         page = await self.store.person_documents.list(
-            self.require_session(), client_id, collection=collection, after=after
+            self.require_session(), client_id, collection=collection, after=after, most=PAGE
         )
+        names = [name for name, _, _ in page.usage.collections]
+        number = self.page_asked("collections") if params.get("collections") else 0
+        if not number:  # the one with the collection that is shown
+            number = names.index(collection) // COLLECTIONS + 1 if collection in names else 1
+        at = f"/account/apps/{client_id}/data{f'?collection={collection}' if collection else ''}"
         self.render(
             "account/app_data.html",
             title=Phrase("Stored documents"),
@@ -55,6 +65,7 @@ class AppDataHandler(DataHandler):
             notice=self.notice(NOTICES),
             data_until=page.data_until,
             usage=page.usage,
+            collections=part_of(page.usage.collections, COLLECTIONS, number, at, "collections"),
             collection=collection,
             after=after,
             groups=[(name, list(items)) for name, items in groupby(page.items, key=lambda item: item.collection)],
@@ -72,13 +83,16 @@ class DocumentPageHandler(DataHandler):
             self.require_session(), client_id, collection, document_id
         )
         text = content.decode()
+        parts = in_parts(indented(text) or text, PART)
+        part = part_of(parts, 1, self.page_asked(), self.request.path)
         self.render(
             "account/document.html",
             title=document_id,
             signed_in=profile,
             app=await self.app(client_id),
             found=found,
-            text=indented(text) or text,
+            part=part,
+            text="".join(part.rows),
         )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from tornado.escape import xhtml_escape
+
 MAX_CHARACTERS = 2**18
 MOST_TOKENS = 20_000
 """The limit of tokens. Each takes a microsecond of the event loop."""
@@ -34,3 +36,20 @@ def indented(text: str) -> str | None:
             return None
         before = token
     return "".join(pieces)
+
+
+def in_parts(text: str, most: int) -> list[str]:
+    """The text in parts of at most `most` bytes on a page, each ending with a line if a line fits. At least one
+    part."""
+    parts: list[str] = []
+    begin = 0
+    while begin < len(text) or not parts:
+        piece = text[begin : begin + most]
+        while (size := len(xhtml_escape(piece).encode())) > most:
+            piece = piece[: len(piece) * most // size]
+        line = piece.rfind("\n") + 1
+        if begin + len(piece) < len(text) and line > len(piece) // 2:
+            piece = piece[:line]
+        parts.append(piece)
+        begin += len(piece)
+    return parts

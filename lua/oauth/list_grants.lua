@@ -12,7 +12,7 @@
 --- ARGV[5] shard: prefix of the shard's keys, up to 'app:'
 --- ARGV[6] member: the person in the lists of the shard
 --- ARGV[7] page (number): page number from 1; past the end, the last page
---- ARGV[8] size (number): rows of a page
+--- ARGV[8] size (number): places of a page; an app that may spend credits takes two, any other row one
 --- ARGV[9] prefix: prefix of the person's keys, up to the noun
 --- ARGV[10] windows: of an app's requests, 'group limit period' each
 --- @reply signed_out
@@ -43,9 +43,15 @@ newest_first(found)
 for _, row in ipairs(newest_first(revoked)) do found[#found + 1] = row end
 
 local today, running = ai_calls_of(used, now), running_of(holds, now)
-local pages = math.max(1, math.ceil(#found / size))
+local begins, room = {}, 0
+for position, row in ipairs(found) do
+  local places = row[4] == '' and string.find(' ' .. row[2] .. ' ', ' credits:spend ', 1, true) and 2 or 1
+  if room < places then begins[#begins + 1], room = position, size end
+  room = room - places
+end
+local pages = math.max(1, #begins)
 page = math.min(page, pages)
-for position = (page - 1) * size + 1, math.min(page * size, #found) do
+for position = begins[page] or 1, (begins[page + 1] or #found + 1) - 1 do
   local client, scope, connected, ended = unpack(found[position])
   local grant = grant_prefix .. client
   local row = redis.call('HMGET', grant, 'last_used_at', 'app_deleted', 'paused_at', 'epoch', 'delegated', 'issuer')

@@ -111,8 +111,9 @@ class Grant:
     left_out: tuple[str, ...] = ()
 
 
-PAGE = 50
-"""Grants on a page. Each costs the reader a lookup of a registration, and the page some 1.5 KB."""
+PAGE = 10
+"""Places on a page: one for an app, two for an app that may spend, whose limits and budgets have fields. A place takes
+up to 2.7 KB of the page."""
 NOT_CONNECTED = Phrase("This app is not connected.")
 MOST_CONNECTED = 200
 """The most apps that another app sees, for the same reason."""

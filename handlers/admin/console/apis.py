@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from handlers.admin.console.base import ConsolePage
 from handlers.admin.console.chips import chips_of
+from handlers.core.paging import part_of
 from store.apps.api_record import ApiRegistration
 from store.moments import at
 from store.phrases import Phrase
 from store.refused import Refused
 
 APIS = "/admin/apis"
+PAGE = 20
+"""APIs, and apps of an API, on a page."""
 NOTICES = {
     "on": Phrase("The API works again."),
     "off": Phrase("The API is disabled. We refuse its requests, and apps get no new tokens for it."),
@@ -27,9 +32,16 @@ class ConsoleApisHandler(ConsolePage):
             for api in await self.store.apis.every()
             if query.casefold() in " ".join((api.client_id, api.identifier, api.name, api.owner)).casefold()
         ]
-        people = await self.addresses_of(api.owner for api in found)
-        chips = chips_of(APIS, {"query": query})
-        self.show_page("admin/apis.html", APIS, Phrase("APIs"), query=query, apis=found, people=people, chips=chips)
+        part = part_of(found, PAGE, self.page_asked(), f"{APIS}?{urlencode({'query': query})}" if query else APIS)
+        self.show_page(
+            "admin/apis.html",
+            APIS,
+            Phrase("APIs"),
+            query=query,
+            apis=part,
+            people=await self.addresses_of(api.owner for api in part.rows),
+            chips=chips_of(APIS, {"query": query}),
+        )
 
 
 class ConsoleApiBase(ConsolePage):
@@ -55,6 +67,7 @@ class ConsoleApiBase(ConsolePage):
             made=at(api.created_at) if api.created_at else None,
             owner=owner,
             using=using,
+            part=part_of(using.apps, PAGE, self.page_asked("apps"), f"{APIS}/{api.client_id}", "apps", "apps"),
             secret=secret,
             notice=self.notice(NOTICES),
         )

@@ -14,6 +14,7 @@ from handlers.admin.console.base import ConsolePage
 from handlers.admin.console.chips import chips_of
 from handlers.core.amounts import typed_limit
 from handlers.core.format import money_field
+from handlers.core.paging import part_of
 from handlers.core.params import Params
 from handlers.developer.log import entry_of
 from handlers.developer.team.role_names import ROLE_NAMES
@@ -27,7 +28,8 @@ from store.phrases import Phrase
 from store.refused import Refused
 
 APPS = "/admin/apps"
-PAGE = 50
+PAGE, REFUSALS = 50, 15
+"""Apps, and refused requests of an app, on a page."""
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _UP_TO = Phrase("Enter a number up to %(most)s for “%(name)s”, or nothing.")
 _LIMITS = {
@@ -75,6 +77,8 @@ class ConsoleAppHandler(ConsolePage):
     async def get(self, client_id: str) -> None:
         """Shows the registration, team, numbers and refused requests."""
         app = await self.store.app_acts.find(client_id)
+        refusals = await self.store.app_log.of(client_id)
+        part = part_of(refusals, REFUSALS, self.page_asked("refusals"), f"{APPS}/{client_id}", "refusals", "refusals")
         self.show_page(
             "admin/app.html",
             APPS,
@@ -84,7 +88,8 @@ class ConsoleAppHandler(ConsolePage):
             role_names=ROLE_NAMES,
             figures=await self.store.app_stats.of(client_id),
             team=await self.store.teams.people(app),
-            entries=[entry_of(app, one) for one in await self.store.app_log.of(client_id)],
+            entries=[entry_of(app, one) for one in part.rows],
+            part=part,
             spend_field=money_field(app.spend_per_day) if app.spend_per_day else "",
             notice=self.notice(NOTICES),
         )

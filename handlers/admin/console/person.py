@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Final
 
@@ -13,14 +14,17 @@ from handlers.admin.console.fields import FieldsPage
 from handlers.admin.console.people import PEOPLE, STATUS_NAMES
 from handlers.core.devices import device_phrase
 from handlers.core.page import DownloadPage
+from handlers.core.paging import Part, Row, part_of
 from handlers.core.params import Params
 from store.credits.credits import Account
 from store.operators.person_view import PersonView
 from store.operators.roles import APART, PEOPLES_ROLES, OperatorAct, OperatorActor, may
 from store.phrases import Phrase
 
-ENTRIES, EVENTS_SHOWN = 5, 15
+ENTRIES, EVENTS_SHOWN = 5, 8
 """Lines of the ledger, and events, on this page."""
+ROWS = {"passkeys": 5, "accounts": 4, "sessions": 6, "apps": 6, "registered": 10, "documents": 4}
+"""Rows of each list on a page."""
 ON_PEOPLE: Final[tuple[OperatorAct, ...]] = (
     "people.suspend",
     "people.resume",
@@ -102,6 +106,11 @@ class PersonPage(FieldsPage, DownloadPage):
             self.names_of([*clients, *person.registered, *(entry.client for entry in person.activity)]),
         )
         acts = offered(self.actor, view)
+
+        def part(name: str, rows: Sequence[Row], anchor: str = "") -> Part[Row]:
+            return part_of(rows, ROWS[name], self.page_asked(name), f"{PEOPLE}/{user}", name, anchor or name)
+
+        sessions = part("sessions", view.security.sessions)
         self.show_page(
             "admin/person.html",
             PEOPLE,
@@ -117,9 +126,14 @@ class PersonPage(FieldsPage, DownloadPage):
             offers=acts,
             account=account,
             kinds=KINDS,
-            hosted=[(client, names[client], usage) for client, usage in hosted.items()],
+            hosted=part("documents", [(client, names[client], usage) for client, usage in hosted.items()]),
+            passkeys=part("passkeys", view.security.passkeys, "signing-in"),
+            accounts=part("accounts", view.security.identities, "accounts"),
+            grants=part("apps", person.grants),
+            registered=part("registered", person.registered),
             names=names,
-            sessions=[
+            sessions=sessions,
+            listed=[
                 SimpleNamespace(
                     id=one.session_id,
                     device=device_phrase(one.agent),
@@ -127,7 +141,7 @@ class PersonPage(FieldsPage, DownloadPage):
                     since=one.created_at,
                     seen=one.seen_at,
                 )
-                for one in view.security.sessions
+                for one in sessions.rows
             ],
             entries=[
                 SimpleNamespace(

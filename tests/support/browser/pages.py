@@ -15,6 +15,7 @@ from tornado.web import Application, RequestHandler
 from handlers.account.pending_target import Reason
 from handlers.core.fallback import StaticHandler
 from handlers.core.page import Onward
+from handlers.core.paging import Part, part_of
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.core.words.zones import places
 from handlers.credits.pages import by_app
@@ -60,11 +61,12 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "homepage": "https://a.example/?" + text,
             "documents": 2,
             "bytes": 3000,
-            **{"handed_on": handed_on_samples(text), "helpers_left": 2},
+            **{"handed_on": handed_on_samples(text), "tree": part_of(range(9), 3, 2, "/account/apps", "helpers", text)},
             "spending": Sample(spent=1, limit=5_000_000, text=text, error=text, budgets=budgets_of(text)),
         }
     )
-    itself = {"shown_id": text, "origin": DYNAMIC}
+    itself: dict[str, Any] = {"shown_id": text, "origin": DYNAMIC}
+    itself["tree"] = Part(range(3), 0, 1, 9, "helpers", "/account/apps")
     free = Sample(**{**vars(used), **itself, "spending": Sample(spent=0, limit=None, text="", error="", budgets=[])})
     unused = Sample(
         **{
@@ -76,7 +78,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
                 "paused_at": NOW,
                 "doing": "",
                 "handed_on": [],
-                "helpers_left": 0,
+                "tree": part_of((), 3, 1, "/account/apps"),
             },
             "issuer": "",
         }

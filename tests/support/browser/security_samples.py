@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from types import SimpleNamespace as Sample
 from typing import Any
 
+from handlers.core.paging import Part, part_of
 from outbound.identity.ldap.directory import DirectorySettings
 from outbound.identity.ldap.filters import parse_filter
 from outbound.identity.providers import ISSUERS, LDAP, OIDC, TITLES, Provider, Providers
@@ -26,6 +28,11 @@ def elsewhere() -> Providers:
     return Providers((*servers, company))
 
 
+def several(rows: list[Any], name: str) -> Part[Any]:
+    """The middle one of three parts of a list."""
+    return part_of(rows * 3, len(rows), 2, "/account/security", name, name)
+
+
 def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The values of these templates, as `pages` has them. `known`: those of a person who is signed in."""
     entry = Sample(at=NOW, text=text, app=text, address=text, device=text)
@@ -44,7 +51,9 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
         "passkeys_offered": True,
         "here": text,
         "wrong": "",
-        **{"identities": [linked, unused_link], "providers": PROVIDERS, "link_key": text, "confirm_with": []},
+        **{"identities": several([linked, unused_link], "accounts"), "providers": PROVIDERS, "link_key": text},
+        **{"sessions": several([session, other], "sessions"), "at_device": Counter({text: 2, "curl": 1})},
+        **{"passkeys": several([passkey, unused_passkey], "passkeys"), "confirm_with": []},
     }
     setup = {**known, "signed_in": None, "why": None, "next": text, "next_query": "?next=%2F", "keep": True}
     setup |= {"sealed": text, "uri": "otpauth://totp/" + text, "secret": text, "picture": "<svg></svg>", "error": text}
