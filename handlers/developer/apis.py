@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
-from handlers.core.paging import part_of
+from handlers.core.paging import page_number, part_of
+from handlers.core.params import once, parse_pairs
 from handlers.developer.api_form import ApiForm, changed_lines
 from handlers.developer.app_changes import switched
 from store.apps.api_record import DEFAULT_LIFETIME, ApiRegistration
@@ -13,8 +14,8 @@ from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile
 
-PAGE = 15
-"""APIs, and apps of an API, on a page."""
+PAGE, SCOPES = 15, 12
+"""On a page: APIs, or apps of an API; and scopes."""
 NOTICES = {
     "saved": Phrase("Saved. Every server process applies it within five seconds."),
     "off": Phrase("The API is switched off. Apps get no tokens for it, and it can’t ask us about tokens."),
@@ -46,14 +47,19 @@ class ApiPage(GuardedPage):
         """The page of an API. `secret` is shown only this once; `wrong`: an action that failed, and why."""
         if wrong or (form and form.errors):
             self.set_status(400)
+        params = self.body() if form else once(parse_pairs(self.request.query))
+        at, number = f"/developer/apis/{api.client_id}", page_number(params.get("scopes") or "", "scopes")
+        scopes = part_of(api.scopes, SCOPES, number, at, "scopes", "scopes")
+        using = await self.store.owned_apis.apps_at(api)
         self.render(
             "developer/api.html",
             title=api.name,
             signed_in=profile,
             api=api,
-            form=form or ApiForm.of(api),
-            using=(using := await self.store.owned_apis.apps_at(api)),
-            part=part_of(using.apps, PAGE, self.page_asked("apps"), f"/developer/apis/{api.client_id}", "apps", "using"),
+            form=form or ApiForm.of(api, scopes.rows),
+            scopes=scopes,
+            using=using,
+            apps=part_of(using.apps, PAGE, self.page_asked("apps"), at, "apps", "using"),
             base_url=self.site.base_url,
             default_lifetime=DEFAULT_LIFETIME,
             secret=secret,
@@ -97,7 +103,8 @@ class OwnedApiHandler(ApiPage):
         fields = form.fields()
         api = await self.store.owned_apis.update(session, client_id, "api_changed", self.visitor, **fields)
         self.tell_owner(profile, api, *changed_lines(api, fields))
-        self.see_done(f"/developer/apis/{client_id}?saved")
+        number = page_number(params.get("scopes") or "", "scopes")
+        self.see_done(f"/developer/apis/{client_id}?{f'scopes={number}&' if number > 1 else ''}saved")
 
 
 class RotateApiHandler(ApiPage):

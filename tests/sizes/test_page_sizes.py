@@ -52,7 +52,9 @@ async def test_measure(service: Service):
     await stock(store, service.ada, apps[5].client_id, {f"messungen-{n%1000:04}/wetterstation-{n:06}": b'{"x": 1}' for n in range(3000)})
     doc = b"[" + b",".join(b'{"station": "Wetterstation 0815", "grad": -3, "ort": "N\xc3\xbcrnberg"}' for n in range(3000)) + b"]"
     await stock(store, service.ada, apps[6].client_id, {"messungen/wetter": doc, "a/b": b"1"})
-    for path in ("/account","/account/security","/account/security/activity","/account/security/activity?kind=apps","/account/apps","/account/apps?page=2","/account/credits","/account/credits?days=90", "/account/credits/usage","/account/delete",
+    if ONLY == "consent":
+        ...
+    for path in () if ONLY else ("/developer/apis","/developer/register","/developer/apps/own-app/settings","/developer/register?apis=3","/developer/apps/own-app/settings?apis=2","/account","/account/security","/account/security/activity","/account/security/activity?kind=apps","/account/apps","/account/apps?page=2","/account/credits","/account/credits?days=90", "/account/credits/usage","/account/delete",
       f"/account/apps/{apps[5].client_id}/data", f"/account/apps/{apps[6].client_id}/data/messungen/wetter",
       "/developer/apps","/developer/apis","/developer/apps/own-app","/developer/apps/own-app/settings","/developer/apps/own-app/credentials","/developer/apps/own-app/log","/developer/apps/own-app/usage","/developer/apps/own-app/team","/developer/apps/own-app/webhooks","/developer/apps/own-app/try", "/developer/register"):
         text = await show(browser, path)
@@ -71,9 +73,13 @@ async def test_measure(service: Service):
     import json as j
     from tests.support.http.driver import App
     a = App(service.base_url, "own-app", None, own.redirect_uris[0])
-    det = j.dumps([{"type":"credits","limit":5000000,"period":"month","models":["echo-1"]*1}, {"type":"llm-inference","budget":5000000}])
-    await show(browser, a.authorize_url(scope=" ".join((*SPENDS, *own.api_scopes)), authorization_details=det))
-    await show(browser, a.authorize_url(scope=" ".join((*SPENDS, *own.api_scopes))))
+    det = j.dumps([{"type":"credits","limit":5000000,"period":"month"}, {"type":"llm-inference","budget":4000000}])
+    plain = [x.partition("/")[2] for x in own.api_scopes]
+    api = (await store.apis.find(own.api_scopes[0].partition("/")[0])).identifier
+    for more in {}, {"authorization_details": det}:
+        print((await browser.get(a.authorize_url(scope=" ".join((*SPENDS, *plain)), resource=api, **more))).headers.get("Location"))
+        await show(browser, a.authorize_url(scope=" ".join((*SPENDS, *plain)), resource=api, **more))
+    if ONLY: return
     # console
     console = Console(service)
     admin = await console.operator("admin")
