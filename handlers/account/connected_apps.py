@@ -120,9 +120,7 @@ class AppsPage(PageHandler):
         )
 
 
-def helpers_of(
-    trees: Mapping[str, Sequence[Placed]], client: str, named: str, number: int, page: int
-) -> Part[Placed]:
+def helpers_of(trees: Mapping[str, Sequence[Placed]], client: str, named: str, number: int, page: int) -> Part[Placed]:
     """The delegated tokens of an app that a page shows, and where the others are: a part of the `named` app's; of any
     other app's as many as all apps have room for together, and a link to all, as the part 0."""
     tree, at = trees.get(client, ()), f"/account/apps?page={page}&app={quote(client)}"

@@ -42,9 +42,7 @@ def in_tree(grant: Grant) -> list[Placed]:
     return found
 
 
-async def shown_helpers(
-    apis: Apis, grant: Grant, wording: Wording, placed: Iterable[Placed]
-) -> list[SimpleNamespace]:
+async def shown_helpers(apis: Apis, grant: Grant, wording: Wording, placed: Iterable[Placed]) -> list[SimpleNamespace]:
     """Delegated tokens of an app as the page shows them."""
     found: list[SimpleNamespace] = []
     for depth, budgeted, one, heads in placed:

@@ -44,9 +44,7 @@ class Part(Generic[Row]):
         return f"#{self.anchor}" if self.anchor else ""
 
 
-def part_of(
-    rows: Sequence[Row], size: int, number: int, at: str, name: str = "page", anchor: str = ""
-) -> Part[Row]:
+def part_of(rows: Sequence[Row], size: int, number: int, at: str, name: str = "page", anchor: str = "") -> Part[Row]:
     """The part with this number, of `size` rows; past the last part, the last."""
     pages = max(1, -(-len(rows) // size))
     number = min(number, pages)

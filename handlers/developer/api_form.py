@@ -37,8 +37,8 @@ _LABELS = {
 
 @dataclass
 class ScopeRow:
-    """The fields of one scope. `new`: the API doesn't have it yet. `elsewhere`: it is on another page. `error` says why it can't be,
-    and `wrong` which of its fields has the error."""
+    """The fields of one scope. `new`: the API doesn't have it yet. `elsewhere`: it is on another page. `error` says why
+    it can't be, and `wrong` which of its fields has the error."""
 
     name: str = ""
     title: str = ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
+from typing import Any
 
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core.paging import page_number, part_of
@@ -14,6 +16,7 @@ from handlers.developer.team import team_mails
 from handlers.developer.team.acts import TeamPage
 from handlers.developer.team.role_names import ROLE_NAMES
 from store.accounts.signin.sessions import Session
+from store.apps.owners.owned import Owned
 from store.apps.registration import Registration
 from store.phrases import Phrase
 from store.refused import Refused
@@ -57,14 +60,12 @@ class OwnedAppsHandler(DeveloperPage):
     async def get(self) -> None:
         """Shows the person's own apps."""
         owned = await self.store.owned.list(self.require_session())
-        kinds = (("app", owned.apps), ("deleting", owned.deleting), ("deleted", owned.deleted))
-        listed = [(kind, one) for kind, rows in kinds for one in rows]
         self.render(
             "developer/apps.html",
             title=Phrase("Your apps"),
             signed_in=owned.profile,
             owned=owned,
-            listed=part_of(listed, PAGE, self.page_asked("apps"), "/developer/apps", "apps", "list"),
+            listed=part_of(own_rows(owned), PAGE, self.page_asked("apps"), "/developer/apps", "apps", "list"),
             joined=part_of(owned.joined, PAGE, self.page_asked("teams"), "/developer/apps", "teams", "teams"),
             role_names=ROLE_NAMES,
             open=self.may_register(),
@@ -74,6 +75,16 @@ class OwnedAppsHandler(DeveloperPage):
             apis=await self.store.owned_apis.of(owned.profile.user),
             notice=self.notice(NOTICES),
         )
+
+
+def own_rows(owned: Owned) -> list[tuple[str, Any]]:
+    """A person's own apps as the list shows them, each with its kind."""
+    kinds: tuple[tuple[str, Sequence[Any]], ...] = (
+        ("app", owned.apps),
+        ("deleting", owned.deleting),
+        ("deleted", owned.deleted),
+    )
+    return [(kind, one) for kind, rows in kinds for one in rows]
 
 
 class FormPage(DeveloperPage):

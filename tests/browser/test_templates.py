@@ -12,7 +12,7 @@ from handlers.core.format import ago, day, exact, initial, iso, money_field, web
 from handlers.core.person_posts import ReauthRule
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.routes import POSTS, ROUTES
-from tests.support.browser.pages import ROOT, pages, render
+from tests.support.browser.pages import Element, ROOT, pages, render
 from tests.support.browser.portal_samples import NOW
 from tests.support.lists.offenders import each
 
@@ -24,7 +24,7 @@ every_page = each("name", pages(""))
 def test_every_template_is_rendered_here() -> None:
     parts = (
         *("layout", "brand_link", "account_tabs", "app_badge", "activity_rows", "app_mark", "chart", "chart_ranges"),
-        *("new_authenticator", "pager", "passkey_words", "password_and_code", "provider_mark", "confirm_elsewhere"),
+        *("new_authenticator", "pager", "part_pager", "passkey_words", "password_and_code", "provider_mark", "confirm_elsewhere"),
         *("used_rows", "way_back"),
     )
     shared = {
@@ -213,7 +213,8 @@ def test_red_buttons_are_for_danger_and_ask_once() -> None:
         for form in page.all("form"):
             if form.get("method") == "get":
                 continue
-            buttons = page.inside(form, "button")
+            elsewhere = [one for one in page.all("button") if one.get("form") and one.get("form") == form.get("id")]
+            buttons = [*page.inside(form, "button"), *elsewhere]
             route = route_of(form.get("action"))
             if any("danger" in button.get("class").split() for button in buttons):
                 red.add(route)
@@ -223,12 +224,16 @@ def test_red_buttons_are_for_danger_and_ask_once() -> None:
             if route in DESTRUCTIVE and route not in OF_THEIR_OWN:
                 if name.startswith(SHOWN_AGAIN) or (name, route) in CONTINUED:
                     continue
-                unfolds = any(parent.tag == "details" and "open" not in parent.attributes for parent in form.parents)
-                inner = any("inner" in one.get("class").split() for one in (form, *form.parents))
-                if not (unfolds and inner):
+                if not all(unfolds(one) for one in elsewhere or [form]):
                     asked.add(f"{route} on {name} does not ask")
     assert red == DESTRUCTIVE
     assert not asked
+
+
+def unfolds(element: Element) -> bool:
+    """Whether an element is in a box that a person has to unfold."""
+    folded = any(parent.tag == "details" and "open" not in parent.attributes for parent in element.parents)
+    return folded and any("inner" in one.get("class").split() for one in (element, *element.parents))
 
 
 def route_of(action: str) -> str:

@@ -1,98 +1,139 @@
+"""No page has 40,000 bytes of HTML, whatever a person, an app or the operator has on it."""
 
 from __future__ import annotations
-import time, re
-from pathlib import Path
+
+from typing import Any
+
 import pytest
+
 from handlers.core.site import Site
-from tests.support.http.driver import Browser, Service, EMAIL
-from tests.sizes.fullest import *
-from tests.admin.conftest import Console, CONFIRM
+from store.results import Visitor
+from tests.admin.conftest import Console
+from tests.sizes import fullest
+from tests.sizes.fullest import NAME, PERSON, SESSIONS, SPENDS, network
+from tests.support.http.driver import EMAIL, App, Browser, Service
+from tests.support.store.many_documents import stock
 from tests.support.store.second_factors import shown
 
-import os
-ONLY=os.environ.get('ONLY')
-pytestmark = pytest.mark.gen_test(timeout=300)
+pytestmark = pytest.mark.gen_test(timeout=120)
+
+MOST = 40_000
+"""Bytes of HTML."""
+WRONG = ("-1", "0", "1000000", "one", "1.5", "%C2%B2", "1e3", "0x1")
+"""Numbers of pages that no page has."""
+
 
 @pytest.fixture
-def base_url(_unused_port):
+def base_url(_unused_port: tuple[Any, int]) -> str:
+    """An origin for which browsers offer passkeys."""
     return f"http://localhost:{_unused_port[1]}"
 
-async def show(browser, path):
-    for lang in "en","ja":
-            a=await browser.get(path, **{"Accept-Language":lang})
-            print("SIZE", path,lang,a.code,len(a.body), "!!!" if len(a.body)>=40000 or a.code!=200 else "")
-            Path(f"/tmp/ps/{path.replace('/','_')[:80]}.{lang}.html").write_bytes(a.body)
-    return a.body.decode()
 
-async def test_measure(service: Service):
-    Path("/tmp/ps").mkdir(exist_ok=True)
-    t=time.time()
-    store=service.store
+@pytest.fixture
+def site(memory_store: Any, base_url: str) -> Site:
+    """A server whose operator lets people have many apps."""
+    return Site(memory_store, base_url, apps_per_person=100)
+
+
+async def sizes(browser: Browser, *paths: str) -> dict[str, int]:
+    """The bytes of these pages, in English and in Japanese."""
+    found = {}
+    for path in paths:
+        for language in ("en", "ja"):
+            page = await browser.get(path, **{"Accept-Language": language})
+            assert page.code == 200, (path, page.code)
+            found[f"{path[:200]} {language}"] = len(page.body)
+    return found
+
+
+def large(found: dict[str, int]) -> dict[str, int]:
+    """The pages that are too large."""
+    return {path: size for path, size in found.items() if size >= MOST}
+
+
+async def check_numbers(browser: Browser, *lists: str) -> None:
+    """Each list, an address that ends with the name of its parameter, refuses what is no number of a page, and shows
+    its last page past the end."""
+    for path in lists:
+        for wrong in WRONG:
+            assert (await browser.get(f"{path}={wrong}")).code == 400, (path, wrong)
+        assert not large(await sizes(browser, f"{path}=999999", f"{path}=2", f"{path}=")), path
+
+
+async def test_pages_of_a_person_stay_small(service: Service) -> None:
+    store, user = service.store, service.ada
     browser = await service.confirmed()
+    for number in range(SESSIONS - 2):
+        await fullest.sign_in(store, EMAIL, number)
+    await fullest.fill_factors(store, user)
+    apps = [await fullest.connect(store, user, number, budgets=number > 15) for number in range(30)]
+    await fullest.fill_trails(store, user, apps)
+    await fullest.fill_credits(store, user, apps[:15])
+    for app in apps[-2:]:
+        await fullest.hand_on(store, user, app, 30)
+    one = b'{"station": "Wetterstation 0815", "grad": -3, "ort": "N\xc3\xbcrnberg"}'
+    documents = {f"messungen-{n % 1000:04}/wetterstation-{n:06}": one for n in range(1500)}
+    await stock(store, user, apps[5].client_id, documents)
+    await stock(store, user, apps[6].client_id, {"messungen/alle": b"[" + b",".join([one] * 900) + b"]"})
     session = store.sessions.open(browser.cookies["latchkey_session"])
-    print('a',time.time()-t)
-    for n in range(SESSIONS-2): await session_of(store, EMAIL, n)
-    print('b',time.time()-t)
-    await fill_factors(store, service.ada)
-    apps=[await connect(store, service.ada, n) for n in range(APPS)]
-    await fill_trails(store, service.ada, [a.client_id for a in apps])
+    assert session
     await shown(store, session)
-    print('c',time.time()-t)
-    if ONLY == "security":
-        for q in "", "?sessions=2", "?sessions=99", "?passkeys=2", "?accounts=4": await show(browser, "/account/security" + q)
-        for app in apps[-3:]: await hand_on(store, service.ada, app)
-        for q in "", "?page=2", "?page=99999", "?page=1&app=weather-diary-198&helpers=2": print(re.findall('href="([^"]*helpers=[^"]*)"', await show(browser, "/account/apps" + q)))
-        return
-    await fill_credits(store, service.ada, apps)
-    print('d',time.time()-t)
-    own=await own_app(store, service)
-    print('e',time.time()-t)
-    for app in apps[-3:]: await hand_on(store, service.ada, app)
-    print('f',time.time()-t)
-    await stock(store, service.ada, apps[5].client_id, {f"messungen-{n%1000:04}/wetterstation-{n:06}": b'{"x": 1}' for n in range(3000)})
-    doc = b"[" + b",".join(b'{"station": "Wetterstation 0815", "grad": -3, "ort": "N\xc3\xbcrnberg"}' for n in range(3000)) + b"]"
-    await stock(store, service.ada, apps[6].client_id, {"messungen/wetter": doc, "a/b": b"1"})
-    if ONLY == "consent":
-        ...
-    for path in () if ONLY else ("/developer/apis","/developer/register","/developer/apps/own-app/settings","/developer/register?apis=3","/developer/apps/own-app/settings?apis=2","/account","/account/security","/account/security/activity","/account/security/activity?kind=apps","/account/apps","/account/apps?page=2","/account/credits","/account/credits?days=90", "/account/credits/usage","/account/delete",
-      f"/account/apps/{apps[5].client_id}/data", f"/account/apps/{apps[6].client_id}/data/messungen/wetter",
-      "/developer/apps","/developer/apis","/developer/apps/own-app","/developer/apps/own-app/settings","/developer/apps/own-app/credentials","/developer/apps/own-app/log","/developer/apps/own-app/usage","/developer/apps/own-app/team","/developer/apps/own-app/webhooks","/developer/apps/own-app/try", "/developer/register"):
-        text = await show(browser, path)
-        if path == "/account/credits":
-            m = re.search(r'href="(/account/credits\?before=[^"]*)"', text)
-            await show(browser, m[1])
-        if path == "/developer/apis":
-            await show(browser, re.search(r'href="(/developer/apis/[^"]*)"', text)[1])
-        if path.endswith("webhooks"):
-            await show(browser, re.search(r'href="(/developer/apps/own-app/webhooks/[^"?]*)"', text)[1])
-    from handlers.guides import pages as gp
-    guides = set(re.findall(r'href="(/developer/apps/own-app/guides/[^"]*)"', await show(browser, "/developer/apps/own-app")))
-    for g in sorted(guides): await show(browser, g)
-    # consent
-    from urllib.parse import urlencode
-    import json as j
-    from tests.support.http.driver import App
-    a = App(service.base_url, "own-app", None, own.redirect_uris[0])
-    det = j.dumps([{"type":"credits","limit":5000000,"period":"month"}, {"type":"llm-inference","budget":4000000}])
-    plain = [x.partition("/")[2] for x in own.api_scopes]
-    api = (await store.apis.find(own.api_scopes[0].partition("/")[0])).identifier
-    for more in {}, {"authorization_details": det}:
-        print((await browser.get(a.authorize_url(scope=" ".join((*SPENDS, *plain)), resource=api, **more))).headers.get("Location"))
-        await show(browser, a.authorize_url(scope=" ".join((*SPENDS, *plain)), resource=api, **more))
-    if ONLY: return
-    # console
-    console = Console(service)
-    admin = await console.operator("admin")
-    for n in range(120):
-        await service.store.people.create(f"augusta.ada.king.lovelace.{n:03}@example.net", f"Augusta Ada King Lovelace {n:03}", None, verified=True, event="created_by_operator", visitor=Visitor(network(n), AGENTS[0]))
+    data, named = f"/account/apps/{apps[5].client_id}/data", f"/account/apps?app={apps[-1].client_id}"
+    document = f"/account/apps/{apps[6].client_id}/data/messungen/alle"
+    found = await sizes(
+        browser,
+        *("/account", "/account/security", "/account/security/activity", "/account/apps", f"{named}&helpers=2"),
+        *("/account/credits", "/account/credits?days=90", "/account/credits/usage?days=90", "/account/delete"),
+        *(data, f"{data}?collection=messungen-0500", document),
+    )
+    assert not large(found)
+    await check_numbers(
+        browser,
+        *(f"/account/security?{name}" for name in ("sessions", "passkeys", "accounts")),
+        *("/account/apps?page", f"{named}&helpers", f"{data}?collections", f"{document}?page"),
+        *(f"/account/credits/usage?{name}_page" for name in ("models", "apps", "days")),
+    )
+
+
+async def test_pages_of_a_developer_stay_small(service: Service) -> None:
+    api = await fullest.own_apis(service.store, service.ada)
+    await fullest.own_app(service, api)
+    browser, app, one = await service.confirmed(), "/developer/apps/own-app", f"/developer/apis/{api.client_id}"
+    pages = ("", "/settings", "/credentials", "/log", "/usage", "/team", "/webhooks", "/try")
+    asked = App(service.base_url, "own-app", None, fullest.URIS[0])
+    scopes = " ".join((*SPENDS, *(scope.name for scope in api.scopes)))
+    consent = asked.authorize_url(scope=scopes, resource=api.identifier)
+    found = await sizes(
+        browser,
+        *("/developer/apps", "/developer/apis", "/developer/register", one, consent),
+        *(f"{app}{page}" for page in pages),
+    )
+    assert not large(found)
+    lists = ("/developer/apps?apps", "/developer/apps?teams", "/developer/apis?page", "/developer/register?apis")
+    await check_numbers(browser, *lists, f"{app}/settings?apis", f"{app}/log?page", f"{one}?apps", f"{one}?scopes")
+
+
+async def test_pages_of_the_console_stay_small(service: Service) -> None:
+    store, user, console = service.store, service.ada, Console(service)
+    for number in range(SESSIONS):
+        await fullest.sign_in(store, EMAIL, number)
+    await fullest.fill_factors(store, user)
+    apps = [await fullest.connect(store, user, number, budgets=False) for number in range(30)]
+    await fullest.fill_trails(store, user, apps)
+    await fullest.fill_credits(store, user, apps)
+    for app in apps:
+        await stock(store, user, app.client_id, {f"messungen-{n:02}/wetterstation": b"1" for n in range(12)})
+    api = await fullest.own_apis(store, user)
+    await fullest.own_app(service, api)
+    for n in range(60):
+        email, visitor = f"augusta.ada.king.lovelace.{n:03}@example.net", Visitor(network(n), fullest.AGENTS[0])
+        facts: dict[str, Any] = {"verified": True, "event": "created_by_operator", "visitor": visitor}
+        await store.people.create(email, PERSON.format(n), None, **facts)
     await store.security.flush()
-    await admin.browser.get("/admin")
-    for path in ("/admin","/admin/people","/admin/people?query=augusta",f"/admin/people/{service.ada}","/admin/audit","/admin/apps","/admin/apps/own-app","/admin/apis","/admin/webhooks","/admin/credits",f"/admin/credits?person={service.ada}","/admin/health","/admin/settings?show=all"):
-        text = await show(admin.browser, path)
-        if path == "/admin/people":
-            users = re.findall(r'name="person_([0-9a-f]{32})"', text)
-            await show(admin.browser, "/admin/people/bulk?act=suspend&" + "&".join(f"person_{u}=yes" for u in users))
-        for at in (r'(/admin/apis/[^"]*)"', r'(/admin/audit/[0-9][^"]*)"', r'(/admin/webhooks/own-app/[^"]*)"'):
-            if (m := re.search('href="' + at, text)) and not path.startswith("/admin/people/"):
-                await show(admin.browser, m[1])
-    print('z',time.time()-t)
+    browser = (await console.operator("admin")).browser
+    person, app, one = f"/admin/people/{user}", "/admin/apps/own-app", f"/admin/apis/{api.client_id}"
+    pages = ("", "/people", "/audit", "/apps", "/apis", "/webhooks", "/credits", f"/credits?person={user}", "/health")
+    assert not large(await sizes(browser, *(f"/admin{page}" for page in pages), person, app, one))
+    lists = ("passkeys", "accounts", "sessions", "apps", "registered", "documents")
+    named = (f"{app}?refusals", f"{one}?apps", "/admin/apis?page", f"/admin/apis?query={NAME[:6]}&page")
+    await check_numbers(browser, *(f"{person}?{name}" for name in lists), *named)

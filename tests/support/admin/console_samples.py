@@ -13,6 +13,7 @@ from handlers.admin.console.figures import charts_of
 from handlers.admin.console.overview import ChecklistRow
 from handlers.admin.console.people import STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
+from handlers.core.paging import Part, part_of
 from handlers.developer.log import LogEntry
 from outbound.identity.providers import Providers
 from store.accounts.audit.activity_figures import DayFigures
@@ -32,6 +33,11 @@ from tests.support.browser.portal_samples import NOW, portal_pages
 
 RARE = RARE_AT_DESK
 """States without a stop on the tour."""
+
+
+def of_several(*rows: Any) -> Part[Any]:
+    """The middle one of three parts of a list."""
+    return part_of(rows * 3, len(rows), 2, "/admin/apps?query=x", "page", "list")
 
 
 def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -66,19 +72,24 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         **{**frame, "view": Sample(security=security, role="support"), "person": person, "summary": one},
         **{"status_name": text, "role_here": text, "roles": [("support", text)], "itself": False},
         **{"offers": frozenset(ON_PEOPLE), "account": Account(5, 2, 1, None, (), entries), "kinds": KINDS},
-        "hosted": [(text, text, Usage(2, 3000, tuple((text, 1, 5) for _ in range(11))))],
+        "hosted": of_several((text, text, Usage(2, 3000, tuple((text, 1, 5) for _ in range(11))))),
+        **{"passkeys": of_several(*security.passkeys), "accounts": of_several(*security.identities)},
+        **{"grants": of_several(*person.grants), "registered": of_several(text)},
         "names": {text: text},
-        "sessions": [Sample(id=text, device=text, address=text, since=NOW, seen=NOW)],
+        "sessions": of_several(text),
+        "listed": [Sample(id=text, device=text, address=text, since=NOW, seen=NOW)],
         "entries": [Sample(at=NOW, text=text, app=text, address=text, device=text)],
         **{"part": "", "error": "", "wrong": "", "nonce": text, "usual_days": 7, "providers": Providers()},
         "typed": lambda form, field: text,
     }
+    none = part_of((), 1, 1, "")
     bare = Sample(app_since=None, codes=0, passkeys=[], identities=[])
     plain = Sample(**{**vars(person), "suspension": None, "registered": (), "grants": [], "groups": ()})
     plain.status, plain.email_verified = "active", True
     quiet: dict[str, Any] = {
-        **{**page, "person": plain, "view": Sample(security=bare, role=None), "role_here": "", "sessions": []},
-        **{"hosted": [], "entries": [], "account": Account(0, 0, 0, None, (), ())},
+        **{**page, "person": plain, "view": Sample(security=bare, role=None), "role_here": "", "listed": []},
+        **dict.fromkeys(("sessions", "hosted", "passkeys", "accounts", "grants", "registered"), none),
+        **{"entries": [], "account": Account(0, 0, 0, None, (), ())},
         **{"offers": frozenset(("people.export",)), "summary": suspended},
     }
     logged = AuditEvent("signed_in", "failed", "info", "operator", "1", person=text, client=text, address=text, count=2)
@@ -117,7 +128,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     cause = Cause("token", "invalid_grant", text, text)
     refused = LogEntry(LoggedRefusal(cause, 2, NOW, NOW), text, text, text)
     shown: dict[str, Any] = {**frame, "app": app, "made": NOW, "figures": AppFigures(2, ()), "entries": [refused]}
-    shown["spend_field"] = "7.00"
+    shown |= {"spend_field": "7.00", "part": of_several(refused)}
     shown["role_names"] = {"owner": text}
     shown["team"] = [(Sample(user=text, role="owner"), Sample(email=text)), (Sample(user=text, role="viewer"), None)]
     api = Sample(client_id=text, identifier=text, name=text, owner=text, active=True, scopes=(Sample(name=text),))
@@ -127,6 +138,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     named = Sample(**{**vars(api), **facts, "scopes": (scope,)})
     using = Sample(apps=(Sample(client_id=text, name=text, scopes=(text,)),), more=2)
     whole = {**frame, "api": named, "made": NOW, "owner": Sample(email=text), "using": using, "secret": ""}
+    whole["part"] = of_several(*using.apps)
     return {
         **desk_pages(text, frame, portal_pages(text, known)),
         "admin/audit.html": {**audit, "events": events},
@@ -150,9 +162,9 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         "admin/apis.html": {
             **frame,
             "people": {},
-            "apis": [api, Sample(**{**vars(api), "active": False, "owner": ""})],
+            "apis": of_several(api, Sample(**{**vars(api), "active": False, "owner": ""})),
         },
-        "admin/apis.html empty": {**frame, "people": {}, "apis": []},
+        "admin/apis.html empty": {**frame, "people": {}, "apis": part_of((), 1, 1, "")},
         "admin/overview.html": {
             **{
                 **frame,

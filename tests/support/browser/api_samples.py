@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace as Sample
 from typing import Any
 
+from handlers.core.paging import part_of
 from handlers.developer.api_form import ApiForm, ScopeRow
 from store.apps.client_secrets import SecretNote
 from store.apps.owners.owned_apis import AppAtApi, AppsAtApi
@@ -33,11 +34,13 @@ def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     ]
     errors = dict.fromkeys(("name", "scopes", "token_format", "signing_alg", "token_lifetime"), text)
     wrong_form = ApiForm(text, text, text, text, wrong_rows, errors)
+    using = AppsAtApi((AppAtApi(text, text, True, (text, text)), AppAtApi(text, text, False, (text,))), 3)
     page: dict[str, Any] = {
         **known,
+        **{"scopes": part_of("abc", 1, 2, "/x", "scopes", "scopes"), "apps": part_of(using.apps, 1, 1, "/x", "apps")},
         "api": api,
         "form": ApiForm(text, "jwt", "ES256", "600", rows),
-        "using": AppsAtApi((AppAtApi(text, text, True, (text, text)), AppAtApi(text, text, False, (text,))), 3),
+        "using": using,
         "base_url": text,
         "default_lifetime": 600,
         "secret": None,
@@ -48,8 +51,8 @@ def api_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
     two = (SecretNote("a"), SecretNote("b"))
     return {
-        "developer/apis.html": {**known, "apis": (api, off), "notice": text},
-        "developer/apis.html first": {**known, "apis": (), "notice": None},
+        "developer/apis.html": {**known, "apis": part_of((api, off) * 2, 2, 1, "/developer/apis"), "notice": text},
+        "developer/apis.html first": {**known, "apis": part_of((), 2, 1, ""), "notice": None},
         "developer/api.html": page,
         "developer/api.html second": {**page, "secret": text, "notes": two, "notice": None},
         "developer/api.html wrong": {

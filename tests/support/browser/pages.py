@@ -61,12 +61,12 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "homepage": "https://a.example/?" + text,
             "documents": 2,
             "bytes": 3000,
-            **{"handed_on": handed_on_samples(text), "tree": part_of(range(9), 3, 2, "/account/apps", "helpers", text)},
+            **{"handed_on": handed_on_samples(text), "tree": part_of(range(9), 3, 2, "/account/apps", "helpers", "one")},
             "spending": Sample(spent=1, limit=5_000_000, text=text, error=text, budgets=budgets_of(text)),
         }
     )
     itself: dict[str, Any] = {"shown_id": text, "origin": DYNAMIC}
-    itself["tree"] = Part(range(3), 0, 1, 9, "helpers", "/account/apps")
+    itself["tree"] = Part(range(3), 0, 1, 9, "helpers", "/account/apps", "other")
     free = Sample(**{**vars(used), **itself, "spending": Sample(spent=0, limit=None, text="", error="", budgets=[])})
     unused = Sample(
         **{
@@ -105,7 +105,10 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     plot: dict[str, Any] = {"chart": chart_of_spending(spent, defaultdict(lambda: text), 30, SPOKEN), **ranges}
     no_plot: dict[str, Any] = {"chart": None, **ranges, "range_here": 7}
     total = Total(2, 150, TokenCounts(1200, 30, 10, 20, 5, web_search=2))
-    used_by = {"by_model": [(text, total), ("", total)], "by_app": [(text, total)], "by_day": [(text, total)]}
+    listed = part_of([(text, total), ("", total)] * 3, 2, 2, "/account/credits/usage?days=30", "apps_page", "apps")
+    used_by = {"by_model": listed, "by_app": listed, "by_day": listed}
+    shown_part = {"text": text, "part": part_of("abc", 1, 2, "/account/apps/x/data/notes/a")}
+    unused_by = dict.fromkeys(used_by, part_of((), 2, 1, ""))
     stranger = {"signed_in": None, "next": text, "next_query": "?next=%2F", "why": Reason(app=text), "keep": True}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
     leaving: dict[str, Any] = {"app": app, "app_domain": text, "target": text}
@@ -203,7 +206,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             **plot,
         },
         "account/usage.html": {**known, **plot, "names": {}, **used_by},
-        "account/usage.html empty": {**known, **no_plot, "names": {}, "by_model": [], "by_app": [], "by_day": []},
+        "account/usage.html empty": {**known, **no_plot, "names": {}, **unused_by},
         "account/credits.html older": {
             **known,
             **unsold,
@@ -250,6 +253,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "notice": text,
             "data_until": NOW,
             "usage": usage,
+            "collections": part_of(usage.collections * 3, 2, 2, "/account/apps/x/data", "collections"),
             "collection": "notes",
             "after": text,
             "groups": [("notes", [document])],
@@ -261,12 +265,18 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "notice": None,
             "data_until": None,
             "usage": Sample(documents=0, bytes=0, collections=[]),
+            "collections": part_of((), 2, 1, ""),
             "collection": "",
             "after": "",
             "groups": [],
             "onward": None,
         },
-        "account/document.html": {**known, "app": app, "found": document, "text": text},
+        "account/document.html": {
+            **known,
+            "app": app,
+            "found": document,
+            **shown_part,
+        },
         **{**portal_pages(text, known), **security_pages(text, known), **console_pages(text, known)},
         "account/language.html": {
             **known,

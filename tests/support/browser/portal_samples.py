@@ -7,10 +7,12 @@ from datetime import UTC, datetime
 from types import SimpleNamespace as Sample
 from typing import Any
 
+from handlers.core.paging import part_of
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.core.words.html import Html
 from handlers.developer.api_boxes import ApiBoxes, ScopeBox
 from handlers.developer.app_form import AppForm
+from handlers.developer.apps import own_rows
 from handlers.developer.log import entry_of
 from handlers.developer.overview import endpoints_of
 from handlers.developer.receivers import receivers
@@ -110,6 +112,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         **known,
         "words": SCOPE_WORDS,
         "apis": [orders, left],
+        "apis_part": part_of([*orders.boxes, *left.boxes] * 3, 3, 2, "/developer/register", "apis", "apis"),
         "kind_open": False,
         "must_pkce": True,
         "domains": (text,),
@@ -153,20 +156,26 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     somebody: Any = None
     listed: dict[str, Any] = {**known, "open": True, "full": False, "most": 20, "most_days": 0, "notice": None}
     listed |= {"apis": (), "role_names": ROLE_NAMES}
+
+    def listed_of(owned: Owned) -> dict[str, Any]:
+        rows, teams = own_rows(owned), (*owned.joined, *owned.joined)
+        return {
+            **{**listed, "owned": owned, "listed": part_of(rows, 99, 1, "/developer/apps", "apps", "list")},
+            "joined": part_of(teams, len(owned.joined) or 1, 1, "/developer/apps", "teams", "teams"),
+        }
+
     return {
         "developer/apps.html": {
-            **listed,
-            "owned": Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),)),
+            **listed_of(Owned(somebody, (own, off), (text,), (Deleted(text, text, NOW),))),
             "notice": text,
             "most_days": 7,
             "apis": (own, off),
         },
         "developer/apps.html team": {
-            **listed,
-            "owned": Owned(somebody, (), (), (), (Joined(own, "viewer"), Joined(off, "owner"))),
+            **listed_of(Owned(somebody, (), (), (), (Joined(own, "viewer"), Joined(off, "owner")))),
         },
-        "developer/apps.html empty": {**listed, "owned": Owned(somebody, (), (), ()), "open": False},
-        "developer/apps.html full": {**listed, "owned": Owned(somebody, (own,), (), ()), "full": True},
+        "developer/apps.html empty": {**listed_of(Owned(somebody, (), (), ())), "open": False},
+        "developer/apps.html full": {**listed_of(Owned(somebody, (own,), (), ())), "full": True},
         "developer/register.html": {**page, "kind_open": True},
         "developer/register.html wrong": {**page, "kind_open": True, "form": wrong},
         "developer/overview.html": page,
@@ -180,6 +189,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             **page,
             "app": keyed,
             "apis": [],
+            "apis_part": part_of((), 9, 1, ""),
             "form": AppForm(
                 text, "", text, auth_method="private_key_jwt", jwks_uri=text, subject_type="pairwise", sector=text
             ),
@@ -202,7 +212,11 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             "by_model": [],
             "spends": False,
         },
-        "developer/log.html": {**page, "entries": [entry_of(at_home, one) for one in refusals]},
+        "developer/log.html": {
+            **page,
+            "entries": [entry_of(at_home, one) for one in refusals],
+            "part": part_of("abc", 1, 2, "/x"),
+        },
         "developer/log.html empty": {**page, "entries": []},
         "developer/delete.html": {
             **known,

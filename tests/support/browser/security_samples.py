@@ -110,7 +110,8 @@ def security_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]
             "ordinary": [],
             "passkeys_offered": False,
             "devices": {text: [session]},
-            **{"identities": [], "providers": []},
+            **{"sessions": part_of([session], 9, 1, "/account/security"), "identities": part_of((), 9, 1, text)},
+            **{"passkeys": part_of((), 9, 1, text), "providers": []},
             "factors": Sample(
                 proved=True,
                 by_provider=False,
