@@ -94,12 +94,14 @@ APP_FORM = (
     "hosted_storage",
     "omit_iss",
     "refresh_retry_seconds",
+    "apis",
+    "had",
     "refresh_lifetime_days",
     "post_logout_redirect_uris",
     "backchannel_logout_uri",
     "scope:*",
 )
-API_FORM = ("name", "token_format", "signing_alg", "token_lifetime", "scope_*")
+API_FORM = ("name", "token_format", "signing_alg", "token_lifetime", "scope_*", "scopes")
 
 
 BY_PASSKEY = PersonPost("use a passkey", undo=NOTHING_LASTS)

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from handlers.charts.csv_file import MEDIA_TYPE
+from handlers.core.paging import part_of
 from handlers.core.params import once, parse_pairs
-from handlers.credits.usage import ranked_totals
+from handlers.credits.usage import ROWS, ranked_totals
 from handlers.developer.apps import DeveloperPage
 from handlers.developer.usage import RANGES, days_asked, models_file, usage_charts, usage_file
 from store.app_stats import AppFigures
@@ -39,7 +40,14 @@ class AppUsageHandler(DeveloperPage):
             range_here=days,
             ranges=[(choice, f"{where}?days={choice}") for choice in RANGES],
             csv=f"{where}.csv",
-            by_model=ranked_totals(of_app(client_id, figures), "model"),
+            by_model=part_of(
+                ranked_totals(of_app(client_id, figures), "model"),
+                ROWS,
+                self.page_asked("models_page"),
+                f"{where}?days={days}",
+                "models_page",
+                "models",
+            ),
             models_csv=f"/developer/apps/{client_id}/model-usage.csv",
             names={model.model_id: model.display_name for model in self.site.models.every()},
             prices=[(model.display_name, model.price()) for model in self.site.models.all()],

@@ -12,7 +12,7 @@ from handlers.core.format import ago, day, exact, initial, iso, money_field, web
 from handlers.core.person_posts import ReauthRule
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.routes import POSTS, ROUTES
-from tests.support.browser.pages import Element, ROOT, pages, render
+from tests.support.browser.pages import ROOT, Element, pages, render
 from tests.support.browser.portal_samples import NOW
 from tests.support.lists.offenders import each
 
@@ -24,8 +24,8 @@ every_page = each("name", pages(""))
 def test_every_template_is_rendered_here() -> None:
     parts = (
         *("layout", "brand_link", "account_tabs", "app_badge", "activity_rows", "app_mark", "chart", "chart_ranges"),
-        *("new_authenticator", "pager", "part_pager", "passkey_words", "password_and_code", "provider_mark", "confirm_elsewhere"),
-        *("used_rows", "way_back"),
+        *("new_authenticator", "pager", "passkey_words", "password_and_code", "provider_mark", "confirm_elsewhere"),
+        *("used_rows", "way_back", "part_pager"),
     )
     shared = {
         *(f"developer/deliveries/{part}.html" for part in ("facts", "exchanges", "headers", "state")),

@@ -34,8 +34,8 @@ PART: list[Any] = [{"type": "credits", "limit": 2_500_000}]
 async def end(browser: Browser, name: str, client: str = "web-app") -> int:
     """Presses the button that ends a helper."""
     page = await browser.get(APPS)
-    form = page.body.decode().partition(f"End <bdi>{name}</bdi>")[0].rpartition("<form")[2]
-    helper = form.partition('name="helper" value="')[2].partition('"')[0]
+    before = page.body.decode().partition(f"End <bdi>{name}</bdi>")[0]
+    helper = before.rpartition('name="helper" value="')[2].partition('"')[0]
     return (await browser.submit(page, f"{APPS}/{client}/end", helper=helper)).code
 
 
@@ -85,17 +85,38 @@ async def test_the_page_says_what_bounds_a_helper_and_what_it_still_may_do(servi
 
 
 async def test_many_helpers_make_no_endless_page(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("handlers.account.connected_apps.MOST_ROWS", 5)
+    monkeypatch.setattr("handlers.account.connected_apps.ROWS", 5)
     await a_tree(service)
     root, browser = await root_of(service), await service.signed_in()
     page = (await browser.get(APPS)).body.decode()
     assert page.count('name="helper"') == 4
-    assert "listed" not in page
+    assert "helpers=" not in page
     for _ in range(3):
         await handed(service.web, root, name="One of many")
     page = (await browser.get(APPS)).body.decode()
-    assert page.count('name="helper"') == 5
-    assert "2\u00a0more helpers aren’t listed" in page
+    shown = re.findall('name="helper" value="([^"]*)"', page)
+    onward = re.search(r'href="([^"#]*helpers=2)#[^"]*" rel="next"', page)
+    assert onward
+    page = (await browser.get(html.unescape(onward[1]))).body.decode()
+    shown += re.findall('name="helper" value="([^"]*)"', page)
+    assert (len(shown), len(set(shown))) == (7, 7)
+    assert "rel=\"next\"" not in page
+
+
+async def test_helpers_of_several_apps_share_a_page(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("handlers.account.connected_apps.ROWS", 4)
+    other = await service.add_app("other-app")
+    browser = await service.signed_in()
+    for app in (service.web, other):
+        root = (await service.tokens(app, browser, scope="profile credits:spend"))["access_token"]
+        for number in range(3):
+            await handed(app, root, name=f"{app.client_id} {number}")
+    page = (await browser.get(APPS)).body.decode()
+    assert page.count('name="helper"') == 4
+    for client in ("web-app", "other-app"):
+        alone = (await browser.get(f"{APPS}?app={client}&helpers=1")).body.decode()
+        assert alone.count(f"End <bdi>{client}") == 3
+        assert alone.count('name="helper"') == 4
 
 
 async def test_nobody_ends_what_is_not_theirs(service: Service) -> None:

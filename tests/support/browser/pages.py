@@ -61,7 +61,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "homepage": "https://a.example/?" + text,
             "documents": 2,
             "bytes": 3000,
-            **{"handed_on": handed_on_samples(text), "tree": part_of(range(9), 3, 2, "/account/apps", "helpers", "one")},
+            "handed_on": handed_on_samples(text),
+            "tree": part_of(range(9), 3, 2, "/account/apps", "helpers", "one"),
             "spending": Sample(spent=1, limit=5_000_000, text=text, error=text, budgets=budgets_of(text)),
         }
     )

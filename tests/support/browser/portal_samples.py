@@ -108,6 +108,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
     left = ApiBoxes("", "", (ScopeBox("api_y/orders:read", text, ScopeWords(text, text, False)),))
     keyed = Sample(**{**vars(own), "has_secret": False, "scopes": (), "profile": text, "jwks_uri": text})
     day = Day(NOW.date(), 5, 1, 2000, 1, 0)
+    used = Total(1, 2000, TokenCounts(5, 4, 3, 2, 1, web_search=1))
     page: dict[str, Any] = {
         **known,
         "words": SCOPE_WORDS,
@@ -140,7 +141,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "ranges": [(7, text), (30, text)],
         "csv": text,
         "sums": Sample(calls=1, limited=0, spent=2000),
-        "by_model": [(text, Total(1, 2000, TokenCounts(5, 4, 3, 2, 1, web_search=1)))],
+        "by_model": part_of([(text, used)] * 3, 1, 2, "/x", "models_page", "models"),
         "models_csv": text,
         "names": {text: text},
         "prices": [(text, Price(text, 3, 4, 1, 2, 3, 10)), (text, Price(text, 3, 4))],
@@ -209,7 +210,7 @@ def portal_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]:
             **page,
             "charts": [],
             "sums": Sample(calls=0, limited=0, spent=0),
-            "by_model": [],
+            "by_model": part_of((), 1, 1, ""),
             "spends": False,
         },
         "developer/log.html": {

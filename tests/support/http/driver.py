@@ -157,7 +157,8 @@ def fields_of(page: HTTPResponse, action: str) -> dict[str, str]:
 
 
 def form_fields(text: str, action: str) -> dict[str, str]:
-    """The hidden fields and checked boxes of a form in this HTML."""
+    """The hidden fields and checked boxes of a form in this HTML, and the first of its buttons elsewhere on the
+    page."""
     form = re.search(rf'<form[^>]*action="{re.escape(action)}"[^>]*>(.*?)</form>', text, re.S)
     assert form, f"no form for {action} on the page: {text[:2000]}"
     found = {}
@@ -166,6 +167,9 @@ def form_fields(text: str, action: str) -> dict[str, str]:
         kind = attributes.get("type")
         if kind == "hidden" or (kind == "checkbox" and " checked" in tag):
             found[html.unescape(attributes["name"])] = html.unescape(attributes.get("value", "on"))
+    if named := re.search(r'\bid="([^"]*)"', form[0].partition(">")[0]):
+        button = re.search(rf'<button[^>]* form="{re.escape(named[1])}" name="([^"]*)" value="([^"]*)"', text)
+        found |= {html.unescape(button[1]): html.unescape(button[2])} if button else {}
     return found
 
 
