@@ -14,8 +14,8 @@ from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.amounts import dollars, typed_limit
 from handlers.core.format import money_field
+from handlers.core.lists.paging import Part, page_number, part_of
 from handlers.core.page import PageHandler
-from handlers.core.paging import Part, page_number, part_of
 from handlers.core.params import once, parse_pairs
 from handlers.core.scopes import allowed, api_words
 from handlers.core.words.budgets import FIELD, bar_share, names_of_models

@@ -12,7 +12,7 @@ from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.devices import device_phrase
 from handlers.core.errors import REAUTH_FIRST
-from handlers.core.paging import page_number, part_of
+from handlers.core.lists.paging import page_number, part_of
 from handlers.core.params import Params
 from handlers.core.words.sentences import sentences
 from store.accounts.identities import LinkedIdentity

@@ -13,7 +13,7 @@ from tornado.iostream import StreamClosedError
 
 from handlers.core.base import DEVICE_COOKIE
 from handlers.core.errors import CATALOGUE
-from handlers.core.paging import page_number
+from handlers.core.lists.paging import page_number
 from handlers.core.params import MISSING, once, parse_pairs
 from handlers.core.words.languages import Language
 from handlers.core.words.worded import ZONE_COOKIE, WordedPage

@@ -10,7 +10,7 @@ from handlers.charts.chart import RANGES, Series, chart_of, days_until, in_words
 from handlers.charts.csv_file import MEDIA_TYPE, csv_of
 from handlers.charts.scale import MONEY, dollars
 from handlers.core.api import ApiHandler
-from handlers.core.paging import Part, part_of
+from handlers.core.lists.paging import Part, part_of
 from handlers.core.params import once, parse_pairs
 from handlers.credits.pages import CreditsPage
 from handlers.credits.spending import days_asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from handlers.core.paging import Part, part_of
+from handlers.core.lists.paging import Part, part_of
 from handlers.core.scopes import ScopeWords
 from store.apps.api_record import ApiRegistration
 from store.apps.api_scopes import parse_qualified

@@ -188,5 +188,5 @@ def _rows_of(params: Params, api: ApiRegistration) -> list[ScopeRow]:
     if not params.get("scopes"):
         return rows
     sent = {row.name: row for row in rows if row.name in known}
-    present = [sent.pop(one.name, None) or _row(one, elsewhere=True) for one in api.scopes]
+    present = [sent.get(one.name) or _row(one, elsewhere=True) for one in api.scopes]
     return present + [row for row in rows if not any(row is one for one in present)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
-from handlers.core.paging import page_number, part_of
+from handlers.core.lists.paging import page_number, part_of
 from handlers.core.params import once, parse_pairs
 from handlers.developer.api_form import ApiForm, changed_lines
 from handlers.developer.app_changes import switched

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handlers.core.paging import page_number
+from handlers.core.lists.paging import page_number
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.developer.api_boxes import boxes_part
 from handlers.developer.app_changes import changed_lines, changes_keys, switched

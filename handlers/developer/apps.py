@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from handlers.account.reauth_forms import GuardedPage
-from handlers.core.paging import page_number, part_of
+from handlers.core.lists.paging import page_number, part_of
 from handlers.core.params import Params
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.developer.api_boxes import ApiBoxes, api_boxes, boxes_part, scopes_of

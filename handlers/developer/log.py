@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from handlers.core.paging import part_of
+from handlers.core.lists.paging import part_of
 from handlers.developer.apps import DeveloperPage
 from store.app_log import Door, LoggedRefusal
 from store.apps.registration import Registration

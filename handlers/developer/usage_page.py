@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from handlers.charts.csv_file import MEDIA_TYPE
-from handlers.core.paging import part_of
+from handlers.core.lists.paging import part_of
 from handlers.core.params import once, parse_pairs
 from handlers.credits.usage import ROWS, ranked_totals
 from handlers.developer.apps import DeveloperPage

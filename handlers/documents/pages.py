@@ -8,8 +8,8 @@ from itertools import groupby
 from types import SimpleNamespace
 
 from handlers.account.reauth_forms import GuardedPage
+from handlers.core.lists.paging import part_of
 from handlers.core.page import DownloadPage
-from handlers.core.paging import part_of
 from handlers.core.params import once, parse_pairs
 from handlers.documents.documents import check_names
 from handlers.documents.pretty import in_parts, indented

@@ -213,10 +213,8 @@ def test_red_buttons_are_for_danger_and_ask_once() -> None:
         for form in page.all("form"):
             if form.get("method") == "get":
                 continue
-            elsewhere = [one for one in page.all("button") if one.get("form") and one.get("form") == form.get("id")]
-            buttons = [*page.inside(form, "button"), *elsewhere]
             route = route_of(form.get("action"))
-            if any("danger" in button.get("class").split() for button in buttons):
+            if any("danger" in one.get("class").split() for one in (*page.inside(form, "button"), *page.sending(form))):
                 red.add(route)
             elif route in DESTRUCTIVE and (name, route) not in CONTINUED:
                 asked.add(f"{route} on {name} has no red button")
@@ -224,7 +222,7 @@ def test_red_buttons_are_for_danger_and_ask_once() -> None:
             if route in DESTRUCTIVE and route not in OF_THEIR_OWN:
                 if name.startswith(SHOWN_AGAIN) or (name, route) in CONTINUED:
                     continue
-                if not all(unfolds(one) for one in elsewhere or [form]):
+                if not all(unfolds(one) for one in page.sending(form) or [form]):
                     asked.add(f"{route} on {name} does not ask")
     assert red == DESTRUCTIVE
     assert not asked
@@ -232,7 +230,7 @@ def test_red_buttons_are_for_danger_and_ask_once() -> None:
 
 def unfolds(element: Element) -> bool:
     """Whether an element is in a box that a person has to unfold."""
-    folded = any(parent.tag == "details" and "open" not in parent.attributes for parent in element.parents)
+    folded = any(one.tag == "details" and "open" not in one.attributes for one in element.parents)
     return folded and any("inner" in one.get("class").split() for one in (element, *element.parents))
 
 

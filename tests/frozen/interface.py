@@ -147,8 +147,10 @@ def forms() -> Iterator[str]:
 
 
 def _fields(page: Page, form: Element) -> Iterable[str]:
-    for field in page.inside(form, "input", "textarea", "select", "button"):
+    elsewhere = page.sending(form)
+    for field in (*page.inside(form, "input", "textarea", "select", "button"), *elsewhere):
         name, kind = field.get("name"), field.get("type") if field.tag == "input" else field.tag
         if name:
-            value = f"={field.get('value')}" if kind in ("radio", "button") else ""
+            # The button of a row stands for any other row's.
+            value = f"={field.get('value')}" if kind in ("radio", "button") and field not in elsewhere else ""
             yield f"{name}{value} ({kind or 'text'})"

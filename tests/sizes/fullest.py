@@ -6,6 +6,7 @@ Texts are realistic: names of some 40 characters, addresses of the longest kind,
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import msgpack
 
@@ -62,13 +63,13 @@ async def sign_in(store: Store, email: str, number: int) -> Session:
 
 async def fill_factors(store: Store, user: str) -> None:
     """Passkeys and accounts elsewhere."""
-    person, rows = keys.person(user), dict[str, str | bytes]()
+    person, rows = keys.person(user), dict[Any, Any]()
     for number in range(MOST_PASSKEYS):
         credential, name = encode(bytes([number]) * 32), f"Firefox auf dem Rechner im Arbeitszimmer {number:02}"
         rows[f"k:{credential}"] = msgpack.packb([b"key", name, ["internal", "hybrid"]])
         rows |= {f"n:{credential}": f"0 {NOW}", f"c:{credential}": str(NOW - number)}
     await store.client.hset(person["passkeys"], mapping=rows)
-    linked = {}
+    linked = dict[Any, Any]()
     for number in range(MOST_IDENTITIES):
         one = UpstreamIdentity(f"https://login-{number}.example.com/tenant", f"{number:032x}")
         linked[one.name] = f"{one.text}\n{NOW} {NOW} augusta.ada.king.lovelace.{number}@example.com"
@@ -98,7 +99,7 @@ async def connect(store: Store, user: str, number: int, *, budgets: bool) -> Reg
     )
     await store.apps.create(app)
     await store.tokens.mint(user, app, SPENDS)
-    facts: dict[str, str | int] = {"last_used_at": NOW, "spend_limit": 5_000_000}
+    facts: dict[Any, Any] = {"last_used_at": NOW, "spend_limit": 5_000_000}
     for one in ("credits", "llm-inference") if budgets else ():
         facts[f"budget:{one}"] = f"5000000 month 0 {NOW + 10**12} claude-sonnet-5 claude-opus-5"
     await store.client.hset(keys.grant(user, app.client_id), mapping=facts)
@@ -159,7 +160,11 @@ async def own_app(service: Service, api: ApiRegistration) -> Registration:
         for n in range(MOST_MEMBERS - 1)
     ]
     app = Registration(
-        **{"client_id": "own-app", "name": NAME.format(99), "redirect_uris": URIS, "scopes": SPENDS, "homepage": HOME},
+        "own-app",
+        NAME.format(99),
+        URIS,
+        SPENDS,
+        homepage=HOME,
         api_scopes=tuple(f"{api.client_id}/{one.name}" for one in api.scopes),
         owner=owner,
         post_logout_redirect_uris=URIS,

@@ -12,9 +12,9 @@ from handlers.developer.api_boxes import BOXES
 from handlers.developer.apis import SCOPES
 from handlers.documents.pretty import in_parts
 from store.apps.api_record import ApiRegistration, ApiScope
-from tests.conftest import FakeClock
 from tests.sizes.fullest import sign_in
 from tests.support.http.driver import EMAIL, Browser, Service, fields_of
+from tests.support.processes.engines import FakeClock
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 

@@ -131,9 +131,9 @@ async def test_pages_of_the_console_stay_small(service: Service) -> None:
         await store.people.create(email, PERSON.format(n), None, **facts)
     await store.security.flush()
     browser = (await console.operator("admin")).browser
-    person, app, one = f"/admin/people/{user}", "/admin/apps/own-app", f"/admin/apis/{api.client_id}"
+    person, own, one = f"/admin/people/{user}", "/admin/apps/own-app", f"/admin/apis/{api.client_id}"
     pages = ("", "/people", "/audit", "/apps", "/apis", "/webhooks", "/credits", f"/credits?person={user}", "/health")
-    assert not large(await sizes(browser, *(f"/admin{page}" for page in pages), person, app, one))
+    assert not large(await sizes(browser, *(f"/admin{page}" for page in pages), person, own, one))
     lists = ("passkeys", "accounts", "sessions", "apps", "registered", "documents")
-    named = (f"{app}?refusals", f"{one}?apps", "/admin/apis?page", f"/admin/apis?query={NAME[:6]}&page")
+    named = (f"{own}?refusals", f"{one}?apps", "/admin/apis?page", f"/admin/apis?query={NAME[:6]}&page")
     await check_numbers(browser, *(f"{person}?{name}" for name in lists), *named)

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 from handlers.admin.console.base import ConsolePage
 from handlers.admin.console.chips import chips_of
-from handlers.core.paging import part_of
+from handlers.core.lists.paging import part_of
 from store.apps.api_record import ApiRegistration
 from store.moments import at
 from store.phrases import Phrase

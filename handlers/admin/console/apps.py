@@ -14,7 +14,7 @@ from handlers.admin.console.base import ConsolePage
 from handlers.admin.console.chips import chips_of
 from handlers.core.amounts import typed_limit
 from handlers.core.format import money_field
-from handlers.core.paging import part_of
+from handlers.core.lists.paging import part_of
 from handlers.core.params import Params
 from handlers.developer.log import entry_of
 from handlers.developer.team.role_names import ROLE_NAMES

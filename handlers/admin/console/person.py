@@ -13,8 +13,8 @@ from handlers.admin.console.event_names import EVENTS
 from handlers.admin.console.fields import FieldsPage
 from handlers.admin.console.people import PEOPLE, STATUS_NAMES
 from handlers.core.devices import device_phrase
+from handlers.core.lists.paging import Part, Row, part_of
 from handlers.core.page import DownloadPage
-from handlers.core.paging import Part, Row, part_of
 from handlers.core.params import Params
 from store.credits.credits import Account
 from store.operators.person_view import PersonView
@@ -107,10 +107,10 @@ class PersonPage(FieldsPage, DownloadPage):
         )
         acts = offered(self.actor, view)
 
-        def part(name: str, rows: Sequence[Row], anchor: str = "") -> Part[Row]:
+        def listed(name: str, rows: Sequence[Row], anchor: str = "") -> Part[Row]:
             return part_of(rows, ROWS[name], self.page_asked(name), f"{PEOPLE}/{user}", name, anchor or name)
 
-        sessions = part("sessions", view.security.sessions)
+        sessions = listed("sessions", view.security.sessions)
         self.show_page(
             "admin/person.html",
             PEOPLE,
@@ -126,14 +126,14 @@ class PersonPage(FieldsPage, DownloadPage):
             offers=acts,
             account=account,
             kinds=KINDS,
-            hosted=part("documents", [(client, names[client], usage) for client, usage in hosted.items()]),
-            passkeys=part("passkeys", view.security.passkeys, "signing-in"),
-            accounts=part("accounts", view.security.identities, "accounts"),
-            grants=part("apps", person.grants),
-            registered=part("registered", person.registered),
+            hosted=listed("documents", [(client, names[client], usage) for client, usage in hosted.items()]),
+            passkeys=listed("passkeys", view.security.passkeys, "signing-in"),
+            accounts=listed("accounts", view.security.identities, "accounts"),
+            grants=listed("apps", person.grants),
+            registered=listed("registered", person.registered),
             names=names,
             sessions=sessions,
-            listed=[
+            signed_in_at=[
                 SimpleNamespace(
                     id=one.session_id,
                     device=device_phrase(one.agent),

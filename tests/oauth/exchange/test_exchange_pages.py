@@ -100,7 +100,7 @@ async def test_many_helpers_make_no_endless_page(service: Service, monkeypatch: 
     page = (await browser.get(html.unescape(onward[1]))).body.decode()
     shown += re.findall('name="helper" value="([^"]*)"', page)
     assert (len(shown), len(set(shown))) == (7, 7)
-    assert "rel=\"next\"" not in page
+    assert 'rel="next"' not in page
 
 
 async def test_helpers_of_several_apps_share_a_page(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

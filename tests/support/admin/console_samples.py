@@ -13,7 +13,7 @@ from handlers.admin.console.figures import charts_of
 from handlers.admin.console.overview import ChecklistRow
 from handlers.admin.console.people import STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
-from handlers.core.paging import Part, part_of
+from handlers.core.lists.paging import Part, part_of
 from handlers.developer.log import LogEntry
 from outbound.identity.providers import Providers
 from store.accounts.audit.activity_figures import DayFigures
@@ -77,17 +77,17 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         **{"grants": of_several(*person.grants), "registered": of_several(text)},
         "names": {text: text},
         "sessions": of_several(text),
-        "listed": [Sample(id=text, device=text, address=text, since=NOW, seen=NOW)],
+        "signed_in_at": [Sample(id=text, device=text, address=text, since=NOW, seen=NOW)],
         "entries": [Sample(at=NOW, text=text, app=text, address=text, device=text)],
         **{"part": "", "error": "", "wrong": "", "nonce": text, "usual_days": 7, "providers": Providers()},
         "typed": lambda form, field: text,
     }
-    none = part_of((), 1, 1, "")
+    none: Part[Any] = part_of((), 1, 1, "")
     bare = Sample(app_since=None, codes=0, passkeys=[], identities=[])
     plain = Sample(**{**vars(person), "suspension": None, "registered": (), "grants": [], "groups": ()})
     plain.status, plain.email_verified = "active", True
     quiet: dict[str, Any] = {
-        **{**page, "person": plain, "view": Sample(security=bare, role=None), "role_here": "", "listed": []},
+        **{**page, "person": plain, "view": Sample(security=bare, role=None), "role_here": "", "signed_in_at": []},
         **dict.fromkeys(("sessions", "hosted", "passkeys", "accounts", "grants", "registered"), none),
         **{"entries": [], "account": Account(0, 0, 0, None, (), ())},
         **{"offers": frozenset(("people.export",)), "summary": suspended},

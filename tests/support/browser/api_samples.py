@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace as Sample
 from typing import Any
 
-from handlers.core.paging import part_of
+from handlers.core.lists.paging import part_of
 from handlers.developer.api_form import ApiForm, ScopeRow
 from store.apps.client_secrets import SecretNote
 from store.apps.owners.owned_apis import AppAtApi, AppsAtApi

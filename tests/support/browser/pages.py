@@ -14,8 +14,8 @@ from tornado.web import Application, RequestHandler
 
 from handlers.account.pending_target import Reason
 from handlers.core.fallback import StaticHandler
+from handlers.core.lists.paging import Part, part_of
 from handlers.core.page import Onward
-from handlers.core.paging import Part, part_of
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.core.words.zones import places
 from handlers.credits.pages import by_app
@@ -61,8 +61,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "homepage": "https://a.example/?" + text,
             "documents": 2,
             "bytes": 3000,
-            "handed_on": handed_on_samples(text),
-            "tree": part_of(range(9), 3, 2, "/account/apps", "helpers", "one"),
+            **{"handed_on": handed_on_samples(text), "tree": part_of(range(9), 3, 2, "/account", "helpers", "one")},
             "spending": Sample(spent=1, limit=5_000_000, text=text, error=text, budgets=budgets_of(text)),
         }
     )
@@ -72,15 +71,8 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     unused = Sample(
         **{
             **{**vars(app), "shown_id": text, "origin": "", "scopes": [], "domains": [], "last_used_at": None},
-            **{
-                "documents": 0,
-                "bytes": 0,
-                "spending": None,
-                "paused_at": NOW,
-                "doing": "",
-                "handed_on": [],
-                "tree": part_of((), 3, 1, "/account/apps"),
-            },
+            **{"documents": 0, "bytes": 0, "spending": None, "paused_at": NOW, "doing": "", "handed_on": []},
+            "tree": part_of((), 3, 1, "/account/apps"),
             "issuer": "",
         }
     )
@@ -109,7 +101,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
     listed = part_of([(text, total), ("", total)] * 3, 2, 2, "/account/credits/usage?days=30", "apps_page", "apps")
     used_by = {"by_model": listed, "by_app": listed, "by_day": listed}
     shown_part = {"text": text, "part": part_of("abc", 1, 2, "/account/apps/x/data/notes/a")}
-    unused_by = dict.fromkeys(used_by, part_of((), 2, 1, ""))
+    unused_by: dict[str, Any] = dict.fromkeys(used_by, part_of((), 2, 1, ""))
     stranger = {"signed_in": None, "next": text, "next_query": "?next=%2F", "why": Reason(app=text), "keep": True}
     sign_up: dict[str, Any] = {**stranger, "email": text, "name": text, "min_password": 10}
     leaving: dict[str, Any] = {"app": app, "app_domain": text, "target": text}
@@ -272,12 +264,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
             "groups": [],
             "onward": None,
         },
-        "account/document.html": {
-            **known,
-            "app": app,
-            "found": document,
-            **shown_part,
-        },
+        "account/document.html": {**known, "app": app, "found": document, **shown_part},
         **{**portal_pages(text, known), **security_pages(text, known), **console_pages(text, known)},
         "account/language.html": {
             **known,
@@ -375,6 +362,11 @@ class Page(HTMLParser):
     def all(self, *tags: str) -> list[Element]:
         """The elements with one of these tags."""
         return [element for element in self.elements if element.tag in tags]
+
+    def sending(self, form: Element) -> list[Element]:
+        """The buttons elsewhere on the page that send a form."""
+        name = form.get("id")
+        return [one for one in self.all("button") if name and one.get("form") == name]
 
     def inside(self, parent: Element, *tags: str) -> list[Element]:
         """The elements with one of these tags inside another element."""

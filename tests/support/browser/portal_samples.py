@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from types import SimpleNamespace as Sample
 from typing import Any
 
-from handlers.core.paging import part_of
+from handlers.core.lists.paging import part_of
 from handlers.core.scopes import SCOPE_WORDS, ScopeWords
 from handlers.core.words.html import Html
 from handlers.developer.api_boxes import ApiBoxes, ScopeBox

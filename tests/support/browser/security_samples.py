@@ -6,7 +6,7 @@ from collections import Counter
 from types import SimpleNamespace as Sample
 from typing import Any
 
-from handlers.core.paging import Part, part_of
+from handlers.core.lists.paging import Part, part_of
 from outbound.identity.ldap.directory import DirectorySettings
 from outbound.identity.ldap.filters import parse_filter
 from outbound.identity.providers import ISSUERS, LDAP, OIDC, TITLES, Provider, Providers
