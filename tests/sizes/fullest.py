@@ -10,6 +10,7 @@ from typing import Any
 
 import msgpack
 
+from handlers.core.devices import device_words
 from store import keys
 from store.accounts.identities import MOST_IDENTITIES, UpstreamIdentity
 from store.accounts.signin.passkeys import MOST as MOST_PASSKEYS
@@ -55,7 +56,7 @@ async def sign_in(store: Store, email: str, number: int) -> Session:
     """Another session of a person."""
     credentials = await store.people.credentials(email)
     assert credentials
-    visitor = Visitor(network(number), AGENTS[number % len(AGENTS)])
+    visitor = Visitor(network(number), device_words(AGENTS[number % len(AGENTS)]))
     session = store.sessions.open((await store.sessions.start(credentials, visitor)).cookie)
     assert session
     return session
