@@ -14,7 +14,7 @@ from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
 from handlers.core.amounts import dollars, typed_limit
 from handlers.core.format import money_field
-from handlers.core.lists.paging import Part, page_number, part_of
+from handlers.core.lists.paging import ListPart, page_number, part_of
 from handlers.core.page import PageHandler
 from handlers.core.params import once, parse_pairs
 from handlers.core.scopes import allowed, api_words
@@ -120,13 +120,15 @@ class AppsPage(PageHandler):
         )
 
 
-def helpers_of(trees: Mapping[str, Sequence[Placed]], client: str, named: str, number: int, page: int) -> Part[Placed]:
+def helpers_of(
+    trees: Mapping[str, Sequence[Placed]], client: str, named: str, number: int, page: int
+) -> ListPart[Placed]:
     """The delegated tokens of an app that a page shows, and where the others are: a part of the `named` app's; of any
     other app's as many as all apps have room for together, and a link to all, as the part 0."""
     tree, at = trees.get(client, ()), f"/account/apps?page={page}&app={quote(client)}"
     share = 1 if named in trees else max(1, ROWS // max(1, len(trees)))
     if named != client and share < min(ROWS, len(tree)):
-        return Part(tree[:share], 0, 1, len(tree), "helpers", at, f"helpers-{client}")
+        return ListPart(tree[:share], 0, 1, len(tree), "helpers", at, f"helpers-{client}")
     return part_of(tree, ROWS, number if named == client else 1, at, "helpers", f"helpers-{client}")
 
 

@@ -10,7 +10,7 @@ from handlers.charts.chart import RANGES, Series, chart_of, days_until, in_words
 from handlers.charts.csv_file import MEDIA_TYPE, csv_of
 from handlers.charts.scale import MONEY, dollars
 from handlers.core.api import ApiHandler
-from handlers.core.lists.paging import Part, part_of
+from handlers.core.lists.paging import ListPart, part_of
 from handlers.core.params import once, parse_pairs
 from handlers.credits.pages import CreditsPage
 from handlers.credits.spending import days_asked
@@ -69,7 +69,7 @@ class UsagePageHandler(CreditsPage):
         wording, shown = self.wording(profile.preferences), days_until(usage.last, days)
         by_day = usage.by(lambda row: row.day)
 
-        def part(name: str, rows: list[tuple[str, Total]]) -> Part[tuple[str, Total]]:
+        def part(name: str, rows: list[tuple[str, Total]]) -> ListPart[tuple[str, Total]]:
             name, anchor = f"{name}_page", name
             return part_of(rows, ROWS, self.page_asked(name), f"/account/credits/usage?days={days}", name, anchor)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from handlers.core.lists.paging import Part, part_of
+from handlers.core.lists.paging import ListPart, part_of
 from handlers.core.scopes import ScopeWords
 from store.apps.api_record import ApiRegistration
 from store.apps.api_scopes import parse_qualified
@@ -52,7 +52,7 @@ def api_boxes(apis: Sequence[ApiRegistration], having: Collection[str] = (), own
     return offered
 
 
-def boxes_part(offered: Sequence[ApiBoxes], number: int, at: str) -> tuple[list[ApiBoxes], Part[ScopeBox]]:
+def boxes_part(offered: Sequence[ApiBoxes], number: int, at: str) -> tuple[list[ApiBoxes], ListPart[ScopeBox]]:
     """The boxes on a page of a form, by API, and where the others are."""
     part = part_of([box for api in offered for box in api.boxes], BOXES, number, at, "apis", "apis")
     names = {box.scope for box in part.rows}

@@ -13,7 +13,7 @@ from handlers.admin.console.figures import charts_of
 from handlers.admin.console.overview import ChecklistRow
 from handlers.admin.console.people import STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
-from handlers.core.lists.paging import Part, part_of
+from handlers.core.lists.paging import ListPart, part_of
 from handlers.developer.log import LogEntry
 from outbound.identity.providers import Providers
 from store.accounts.audit.activity_figures import DayFigures
@@ -35,7 +35,7 @@ RARE = RARE_AT_DESK
 """States without a stop on the tour."""
 
 
-def of_several(*rows: Any) -> Part[Any]:
+def of_several(*rows: Any) -> ListPart[Any]:
     """The middle one of three parts of a list."""
     return part_of(rows * 3, len(rows), 2, "/admin/apps?query=x", "page", "list")
 
@@ -82,7 +82,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         **{"part": "", "error": "", "wrong": "", "nonce": text, "usual_days": 7, "providers": Providers()},
         "typed": lambda form, field: text,
     }
-    none: Part[Any] = part_of((), 1, 1, "")
+    none: ListPart[Any] = part_of((), 1, 1, "")
     bare = Sample(app_since=None, codes=0, passkeys=[], identities=[])
     plain = Sample(**{**vars(person), "suspension": None, "registered": (), "grants": [], "groups": ()})
     plain.status, plain.email_verified = "active", True
@@ -111,7 +111,12 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     no_plots = {"charts": charts_of([DayFigures(date(2026, 11, 26))], SPOKEN), "csv": "/admin/sign-ins"}
     whole_event = replace(logged, detail=text, agent=text, request_id=text, by=text)
     event = {**frame, "at": NOW, "people": {text: text}, "app": text, "app_page": text, "device": text}
-    event |= {"key": ("", ""), "results": RESULTS, "filtered": lambda **chosen: "/admin/audit?person=x"}
+    event |= {
+        "outcome": text,
+        "key": ("", ""),
+        "results": RESULTS,
+        "filtered": lambda **chosen: "/admin/audit?person=x",
+    }
     audit["files"] = [(text, "/admin/audit/export")]
     app = Sample(
         **{"client_id": text, "wire_id": text, "name": text, "redirect_uris": (text,), "scopes": (text,)},

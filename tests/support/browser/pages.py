@@ -14,7 +14,7 @@ from tornado.web import Application, RequestHandler
 
 from handlers.account.pending_target import Reason
 from handlers.core.fallback import StaticHandler
-from handlers.core.lists.paging import Part, part_of
+from handlers.core.lists.paging import ListPart, part_of
 from handlers.core.page import Onward
 from handlers.core.scopes import SCOPE_WORDS
 from handlers.core.words.zones import places
@@ -66,7 +66,7 @@ def pages(text: str) -> dict[str, dict[str, Any]]:
         }
     )
     itself: dict[str, Any] = {"shown_id": text, "origin": DYNAMIC}
-    itself["tree"] = Part(range(3), 0, 1, 9, "helpers", "/account/apps", "other")
+    itself["tree"] = ListPart(range(3), 0, 1, 9, "helpers", "/account/apps", "other")
     free = Sample(**{**vars(used), **itself, "spending": Sample(spent=0, limit=None, text="", error="", budgets=[])})
     unused = Sample(
         **{

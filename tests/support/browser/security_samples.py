@@ -6,7 +6,7 @@ from collections import Counter
 from types import SimpleNamespace as Sample
 from typing import Any
 
-from handlers.core.lists.paging import Part, part_of
+from handlers.core.lists.paging import ListPart, part_of
 from outbound.identity.ldap.directory import DirectorySettings
 from outbound.identity.ldap.filters import parse_filter
 from outbound.identity.providers import ISSUERS, LDAP, OIDC, TITLES, Provider, Providers
@@ -28,7 +28,7 @@ def elsewhere() -> Providers:
     return Providers((*servers, company))
 
 
-def several(rows: list[Any], name: str) -> Part[Any]:
+def several(rows: list[Any], name: str) -> ListPart[Any]:
     """The middle one of three parts of a list."""
     return part_of(rows * 3, len(rows), 2, "/account/security", name, name)
 
