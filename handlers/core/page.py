@@ -309,7 +309,7 @@ _PAGE_FIELDS = {
     "Referrer-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-BROKEN_FORM = Phrase("ListPart of the form is missing or malformed. Reload the page, and send the form again.")
+BROKEN_FORM = Phrase("Part of the form is missing or malformed. Reload the page, and send the form again.")
 _FAILED = Phrase("That didn’t work")
 _HEADINGS = {
     403: Phrase("Not allowed"),

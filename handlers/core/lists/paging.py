@@ -9,17 +9,17 @@ from typing import Generic, TypeVar
 
 from store.refused import Refused
 
-Row = TypeVar("Row")
+Item = TypeVar("Item")
 _NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Generic[Row]):
+class ListPart(Generic[Item]):
     """A part of a list: its `rows`, its `number` from 1, and the number of parts (`pages`) and of rows in the `whole`
     list. `name` is the parameter with the number, and `at` the address of the page, which may have a query; `anchor` is
     the element that the links lead to."""
 
-    rows: Sequence[Row]
+    rows: Sequence[Item]
     number: int
     pages: int
     whole: int
@@ -44,12 +44,14 @@ class Part(Generic[Row]):
         return f"#{self.anchor}" if self.anchor else ""
 
 
-def part_of(rows: Sequence[Row], size: int, number: int, at: str, name: str = "page", anchor: str = "") -> Part[Row]:
+def part_of(
+    rows: Sequence[Item], size: int, number: int, at: str, name: str = "page", anchor: str = ""
+) -> ListPart[Item]:
     """The part with this number, of `size` rows; past the last part, the last."""
     pages = max(1, -(-len(rows) // size))
     number = min(number, pages)
     shown = rows[(number - 1) * size : number * size]
-    return Part(shown, number, pages, len(rows), name, at, anchor)
+    return ListPart(shown, number, pages, len(rows), name, at, anchor)
 
 
 def page_number(text: str, name: str = "page") -> int:
