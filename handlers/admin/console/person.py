@@ -13,7 +13,7 @@ from handlers.admin.console.event_names import EVENTS
 from handlers.admin.console.fields import FieldsPage
 from handlers.admin.console.people import PEOPLE, STATUS_NAMES
 from handlers.core.devices import device_phrase
-from handlers.core.lists.paging import Item, ListPart, part_of
+from handlers.core.lists.paging import ListedItem, ListPart, part_of
 from handlers.core.page import DownloadPage
 from handlers.core.params import Params
 from store.credits.credits import Account
@@ -107,7 +107,7 @@ class PersonPage(FieldsPage, DownloadPage):
         )
         acts = offered(self.actor, view)
 
-        def listed(name: str, rows: Sequence[Item], anchor: str = "") -> ListPart[Item]:
+        def listed(name: str, rows: Sequence[ListedItem], anchor: str = "") -> ListPart[ListedItem]:
             return part_of(rows, ROWS[name], self.page_asked(name), f"{PEOPLE}/{user}", name, anchor or name)
 
         sessions = listed("sessions", view.security.sessions)

@@ -9,17 +9,17 @@ from typing import Generic, TypeVar
 
 from store.refused import Refused
 
-Item = TypeVar("Item")
+ListedItem = TypeVar("ListedItem")
 _NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 
 
 @dataclass(frozen=True, slots=True)
-class ListPart(Generic[Item]):
+class ListPart(Generic[ListedItem]):
     """A part of a list: its `rows`, its `number` from 1, and the number of parts (`pages`) and of rows in the `whole`
     list. `name` is the parameter with the number, and `at` the address of the page, which may have a query; `anchor` is
     the element that the links lead to."""
 
-    rows: Sequence[Item]
+    rows: Sequence[ListedItem]
     number: int
     pages: int
     whole: int
@@ -45,8 +45,8 @@ class ListPart(Generic[Item]):
 
 
 def part_of(
-    rows: Sequence[Item], size: int, number: int, at: str, name: str = "page", anchor: str = ""
-) -> ListPart[Item]:
+    rows: Sequence[ListedItem], size: int, number: int, at: str, name: str = "page", anchor: str = ""
+) -> ListPart[ListedItem]:
     """The part with this number, of `size` rows; past the last part, the last."""
     pages = max(1, -(-len(rows) // size))
     number = min(number, pages)

@@ -112,7 +112,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     whole_event = replace(logged, detail=text, agent=text, request_id=text, by=text)
     event = {**frame, "at": NOW, "people": {text: text}, "app": text, "app_page": text, "device": text}
     event |= {
-        "outcome": text,
+        **{"outcome": text, "result": text},
         "key": ("", ""),
         "results": RESULTS,
         "filtered": lambda **chosen: "/admin/audit?person=x",
