@@ -93,8 +93,10 @@ for (const [name, value] of Object.entries(fields)) {
   const field = form.elements.namedItem(name);
   if (field.type === "checkbox") field.checked = Boolean(value); else field.value = value;
 }
-if (button) {
-  const pressed = form.querySelector(`button[value="${button}"]`), sent = document.createElement("input");
+const elsewhere = [...form.elements].find((one) => one.tagName === "BUTTON" && one.name && !form.contains(one));
+const pressed = button ? form.querySelector(`button[value="${button}"]`) : elsewhere;
+if (pressed) {
+  const sent = document.createElement("input");
   form.append(Object.assign(sent, {type: "hidden", name: pressed.name, value: pressed.value}));
 }
 document.documentElement.dataset.left = "left";
@@ -246,8 +248,8 @@ class Tour:
         self.browser.open(path if path.startswith("http") else self.stand.site.base_url + path)
 
     def submit(self, action: str, button: str = "", **fields: str) -> None:
-        """Fills in the form with this action, sends it with the button of this value if it has several, and waits for
-        the answer."""
+        """Fills in the form with this action, sends it with the button of this value if it has several, or with the
+        first one elsewhere on the page, and waits for the answer."""
         self.browser.run(_SUBMIT.replace("GIVEN", json.dumps([action, button, fields])))
         deadline = time.monotonic() + PATIENCE
         while not self.browser.run(
