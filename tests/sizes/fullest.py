@@ -26,6 +26,7 @@ from store.credits.prices import TokenCounts
 from store.names import SCOPES
 from store.oauth.exchange.token_exchange import WantedToken
 from store.results import Caller, Visitor
+from store.webhooks.attempts import WebhookExchange, WebhookResponse
 from store.webhooks.deliveries import WebhookEvent, new_event_id
 from store.wiring import Store
 from tests.support.http.driver import Service
@@ -181,12 +182,25 @@ async def own_app(service: Service, api: ApiRegistration) -> Registration:
         sent = f"https://wettertagebuch-{n:02}.example.com/oauth/back"
         store.app_log.refused(app.client_id, Cause("authorize", "invalid_request", said, sent))
     await store.app_log.flush()
-    now = await store.apps.now()
-    for _ in range(60):
-        event = WebhookEvent(new_event_id(), "grant.revoked", app.client_id, owner, now, {"reason": "disconnected"})
-        assert await store.deliveries.enqueue(event)
     for n in range(40):
         other = replace(begun, client_id=f"own-{n:02}", name=NAME.format(n), members=())
         await store.apps.create(replace(other, api_scopes=app.api_scopes[:3]))
         await store.owned.give(owner, other.client_id)
+    for n in range(100):
+        store.app_stats.spent(app.client_id, 40_000, f"claude-sonnet-5-2026-{n:02}", TokenCounts(900, 120, 40).counted)
+    await store.app_stats.flush()
+    await fill_deliveries(store, owner)
     return app
+
+
+async def fill_deliveries(store: Store, user: str) -> None:
+    """Deliveries of the own apps: waiting, and tried in vain with the longest requests and answers that are kept."""
+    apps = (*["own-app"] * 60, *(f"own-{n:02}" for n in range(30)))
+    for client in apps:
+        event = WebhookEvent(new_event_id(), "grant.revoked", client, user, await store.apps.now(), {"reason": "ended"})
+        assert await store.deliveries.enqueue(event)
+    headers = tuple((f"X-Request-Header-{n:02}", "a value of a usual length, as proxies add it") for n in range(30))
+    text = b'{"error": "The receiver is not available at the moment.", "status": 503}, ' * 60
+    exchange = WebhookExchange(f"{HOME}latchkey/events", headers, text, WebhookResponse(headers, text), 1200)
+    for one in await store.deliveries.claim(200, 30):
+        await store.deliveries.settle(one.id, one.attempts, delivered=False, status=503, exchange=exchange)

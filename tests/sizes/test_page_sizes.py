@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -108,9 +109,19 @@ async def test_pages_of_a_developer_stay_small(service: Service) -> None:
         *("/developer/apps", "/developer/apis", "/developer/register", one, consent),
         *(f"{app}{page}" for page in pages),
     )
+    listed = (await browser.get(f"{app}/webhooks")).body.decode()
+    found |= await sizes(browser, re.findall(rf'href="({app}/webhooks/[^"?]+)"', listed)[-1])
     assert not large(found)
     lists = ("/developer/apps?apps", "/developer/apps?teams", "/developer/apis?page", "/developer/register?apis")
-    await check_numbers(browser, *lists, f"{app}/settings?apis", f"{app}/log?page", f"{one}?apps", f"{one}?scopes")
+    await check_numbers(
+        browser,
+        *lists,
+        f"{app}/settings?apis",
+        f"{app}/usage?models_page",
+        f"{app}/log?page",
+        f"{one}?apps",
+        f"{one}?scopes",
+    )
 
 
 async def test_pages_of_the_console_stay_small(service: Service) -> None:
@@ -133,7 +144,8 @@ async def test_pages_of_the_console_stay_small(service: Service) -> None:
     browser = (await console.operator("admin")).browser
     person, own, one = f"/admin/people/{user}", "/admin/apps/own-app", f"/admin/apis/{api.client_id}"
     pages = ("", "/people", "/audit", "/apps", "/apis", "/webhooks", "/credits", f"/credits?person={user}", "/health")
-    assert not large(await sizes(browser, *(f"/admin{page}" for page in pages), person, own, one))
+    delivery = re.findall(r'href="(/admin/webhooks/[^"?]+)"', (await browser.get("/admin/webhooks")).body.decode())[-1]
+    assert not large(await sizes(browser, *(f"/admin{page}" for page in pages), person, own, one, delivery))
     lists = ("passkeys", "accounts", "sessions", "apps", "registered", "documents")
     named = (f"{own}?refusals", f"{one}?apps", "/admin/apis?page", f"/admin/apis?query={NAME[:6]}&page")
     await check_numbers(browser, *(f"{person}?{name}" for name in lists), *named)
