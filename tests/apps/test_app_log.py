@@ -14,8 +14,8 @@ from store import app_log
 from store.app_log import KEPT_MS, LONGEST, MOST, MOST_VALUES, AppLog, Cause
 from store.phrases import Phrase
 from store.wiring import Store
-from tests.support.browser.own_apps import URI, own_app, text_of
-from tests.support.http.driver import Service, send
+from tests.support.browser.own_apps import URI, own_app
+from tests.support.http.driver import Service, send, text_of
 from tests.support.processes.engines import FakeClock
 from tests.support.store.world import World
 

@@ -15,10 +15,10 @@ from outbound.mail.message import plain_text
 from store.apps.api_record import ApiRegistration
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, mailer
-from tests.support.browser.own_apps import own_app, text_of
+from tests.support.browser.own_apps import own_app
 from tests.support.browser.second_factors import Person
 from tests.support.http.api_shop import BILLS, ORDERS, READ, WRITE, about, at
-from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of
+from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of, json_of, text_of
 from tests.support.lists.offenders import each
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -13,8 +13,8 @@ from handlers.core.site import Site
 from store import keys
 from store.apps.client_secrets import secret_mark
 from store.credits.prices import TokenCounts
-from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, secret_of, site, text_of
-from tests.support.http.driver import App, Service, fields_of, json_of, send
+from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, secret_of, site
+from tests.support.http.driver import App, Service, fields_of, json_of, send, text_of
 
 __all__ = ["facts", "site"]  # fixtures
 

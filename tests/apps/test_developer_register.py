@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, secret_of, site, text_of
-from tests.support.http.driver import App, Browser, Service, fields_of
+from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, secret_of, site
+from tests.support.http.driver import App, Browser, Service, fields_of, text_of
 from tests.support.lists.offenders import each
 
 __all__ = ["facts", "site"]  # fixtures

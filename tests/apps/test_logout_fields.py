@@ -14,8 +14,8 @@ from store.apps.registration import Registration
 from store.errors import StartupError
 from store.seed.seeding import seed
 from store.wiring import Store
-from tests.support.browser.own_apps import URI, client_id_of, facts, register, site, text_of
-from tests.support.http.driver import CALLBACK, Service, fields_of
+from tests.support.browser.own_apps import URI, client_id_of, facts, register, site
+from tests.support.http.driver import CALLBACK, Service, fields_of, text_of
 from tests.support.processes.operator_commands import Home
 
 __all__ = ["facts", "site"]  # fixtures

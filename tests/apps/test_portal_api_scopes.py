@@ -11,9 +11,9 @@ import pytest
 from handlers.developer.api_boxes import MOST_APIS, api_boxes, offered_scopes
 from store.apps.api_record import ApiRegistration, ApiScope
 from store.apps.registration import Registration
-from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, site, text_of
+from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, site
 from tests.support.http.api_shop import BILLS, ORDERS, READ, WRITE, about, at
-from tests.support.http.driver import App, Browser, Service, fields_of, json_of
+from tests.support.http.driver import App, Browser, Service, fields_of, json_of, text_of
 
 __all__ = ["facts", "site"]  # fixtures
 

@@ -11,8 +11,8 @@ from handlers.developer.app_changes import changed_lines
 from handlers.developer.app_form import AppForm
 from store.apps.profiles import FAPI2, PROFILES
 from store.apps.registration import Registration
-from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, secret_of, site, text_of
-from tests.support.http.driver import VERIFIER, Browser, Service, fields_of, json_of
+from tests.support.browser.own_apps import URI, client_id_of, facts, own_app, register, secret_of, site
+from tests.support.http.driver import VERIFIER, Browser, Service, fields_of, json_of, text_of
 from tests.support.http.key_app import KeyApp, key_for, set_of
 from tests.support.lists.offenders import each
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.apps.test_portal_proofs import change, stored
-from tests.support.browser.own_apps import URI, client_id_of, facts, register, secret_of, site, text_of
-from tests.support.http.driver import App, Service, json_of
+from tests.support.browser.own_apps import URI, client_id_of, facts, register, secret_of, site
+from tests.support.http.driver import App, Service, json_of, text_of
 
 __all__ = ["facts", "site"]  # fixtures
 

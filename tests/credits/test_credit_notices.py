@@ -16,8 +16,7 @@ from store.wiring import Store
 from tests.conftest import OpenStore
 from tests.support.browser import email_links
 from tests.support.browser.email_links import Post
-from tests.support.browser.second_factors import text_of
-from tests.support.http.driver import EMAIL
+from tests.support.http.driver import EMAIL, text_of
 from tests.support.processes.engines import Engine, FakeClock
 from tests.support.processes.processes import at_once
 from tests.support.store.credit_spender import DOLLAR, Spender, a_world

@@ -16,9 +16,8 @@ from outbound.payments.stripe_checkout import EACH
 from store.lifetimes import CHECKOUT
 from tests.support.browser.email_links import Post
 from tests.support.browser.mailbox import until
-from tests.support.browser.second_factors import text_of
 from tests.support.http import payments
-from tests.support.http.driver import EMAIL, Service, send
+from tests.support.http.driver import EMAIL, Service, send, text_of
 from tests.support.http.payments import CHECKOUT_FORM, PAGE, bought, paid, start, tell, told
 from tests.support.http.stripe_double import KEY, SECRET, StripeDouble
 from tests.support.store.credit_spender import DOLLAR

@@ -9,9 +9,9 @@ from store import keys
 from store.lifetimes import SPENDING_MAIL
 from tests.support.browser import email_links
 from tests.support.browser.email_links import Post, heading
-from tests.support.browser.second_factors import Person, text_of
+from tests.support.browser.second_factors import Person
 from tests.support.http.decision import DECIDE
-from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of
+from tests.support.http.driver import EMAIL, PASSWORD, Browser, fields_of, text_of
 from tests.support.processes.engines import FakeClock
 from tests.support.store.second_factors import shown
 from tests.support.store.world import VISITOR, refusal_of

@@ -11,9 +11,9 @@ from handlers.guides.guide_text import DOCS, GuidePart, Showing, guide_page, pag
 from handlers.guides.guide_values import filler
 from handlers.guides.pages import PARTED, TITLES
 from store.apps.registration import Registration
-from tests.support.browser.own_apps import facts, own_app, site, text_of
+from tests.support.browser.own_apps import facts, own_app, site
 from tests.support.browser.pages import Page
-from tests.support.http.driver import Service, send
+from tests.support.http.driver import Service, send, text_of
 
 __all__ = ["facts", "site"]  # fixtures
 HOSTILE = "https://app.example/cb?a='$(touch%20x)&b=;$HOME!n&c='';exit;"

@@ -14,8 +14,8 @@ from store.accounts.signin.passkeys import options_for_use, read_answer
 from store.results import Visitor, Warned
 from store.wiring import Store
 from tests.support.browser.mailbox import Kept, link_in, mailer, until
-from tests.support.browser.second_factors import APP, PASSKEYS, SECURITY, Person, recovery_codes, says, text_of
-from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of
+from tests.support.browser.second_factors import APP, PASSKEYS, SECURITY, Person, recovery_codes, says
+from tests.support.http.driver import EMAIL, PASSWORD, Browser, Service, fields_of, text_of
 from tests.support.store.second_factors import RELYING_PARTY, add_passkey, half_of
 from tests.support.store.world import VISITOR, World
 

@@ -11,8 +11,8 @@ from handlers.core.devices import device_words
 from store import keys
 from store.accounts.signin.totp import read_typed
 from tests.support.browser.pages import Page
-from tests.support.browser.second_factors import APP, CONFIRM, PASSKEYS, SECURITY, Person, says, text_of
-from tests.support.http.driver import EMAIL, PASSWORD, Service, fields_of, json_of
+from tests.support.browser.second_factors import APP, CONFIRM, PASSKEYS, SECURITY, Person, says
+from tests.support.http.driver import EMAIL, PASSWORD, Service, fields_of, json_of, text_of
 from tests.support.lists.offenders import each
 from tests.support.processes.engines import FakeClock
 

@@ -10,8 +10,8 @@ from store.accounts.signin.factors import MOST_UNDOS
 from store.wiring import Store
 from tests.support.browser import email_links
 from tests.support.browser.email_links import CHANGE, RESET, Post, heading
-from tests.support.browser.second_factors import SECURITY, Person, recovery_codes, text_of
-from tests.support.http.driver import EMAIL, PASSWORD
+from tests.support.browser.second_factors import SECURITY, Person, recovery_codes
+from tests.support.http.driver import EMAIL, PASSWORD, text_of
 from tests.support.processes.engines import FakeClock
 from tests.support.store.second_factors import App, add_passkey, is_live, reauth
 from tests.support.store.world import VISITOR, World, refusal_of, to_change

@@ -12,9 +12,9 @@ from outbound.address_policy import AddressPolicy
 from outbound.fetching import Fetcher
 from tests.accounts.test_image_upload import SVG, close, opened
 from tests.accounts.test_profile_http import BOUNDARY, multipart
-from tests.support.browser.own_apps import own_app, site, text_of
+from tests.support.browser.own_apps import own_app, site
 from tests.support.browser.pictures import BLUE, RED, drawn
-from tests.support.http.driver import Browser, Service, fields_of, send
+from tests.support.http.driver import Browser, Service, fields_of, send, text_of
 from tests.support.http.receiver import Receiver, Reply, answering
 from tests.support.lists.offenders import each
 

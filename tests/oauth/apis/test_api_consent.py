@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from typing import Any
 
@@ -12,7 +11,7 @@ from store.apps.api_record import ApiScope
 from store.crypto.seal import new_id
 from tests.support.http.api_shop import ADMIN, BILLS, ORDERS, READ, WRITE, Shop, at, called, error_of
 from tests.support.http.decision import decide_as_json
-from tests.support.http.driver import Browser, Service, answer_of, fields_of, json_of, query_of
+from tests.support.http.driver import Browser, Service, answer_of, fields_of, json_of, query_of, text_of
 from tests.support.lists.offenders import each
 
 pytestmark = pytest.mark.gen_test(timeout=60)
@@ -24,11 +23,6 @@ async def page_for(shop: Shop, browser: Browser, **changes: str | None) -> Any:
     page = await browser.get(shop.app.authorize_url(**changes))
     assert page.code == 200, page.body
     return page
-
-
-def text_of(page: Any) -> str:
-    """The words of a page."""
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page.body.decode())).split())
 
 
 async def granted(service: Service, client_id: str = "shop") -> set[str]:

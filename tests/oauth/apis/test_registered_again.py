@@ -8,9 +8,8 @@ from tornado.httpclient import HTTPResponse
 from store import keys
 from store.fsck.walk import Report
 from store.refused import Refused
-from tests.oauth.apis.test_api_consent import text_of
 from tests.support.http.api_shop import BILLS, ORDERS, Shop, about, at, error_of
-from tests.support.http.driver import Service, answer_of, json_of
+from tests.support.http.driver import Service, answer_of, json_of, text_of
 from tests.support.store.checked_store import checked
 
 pytestmark = pytest.mark.gen_test(timeout=60)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 from typing import Any
 
@@ -11,7 +10,7 @@ from tornado.httpclient import HTTPResponse
 
 from handlers.core.site import Site
 from store.wiring import Store
-from tests.support.http.driver import App, Browser, Service
+from tests.support.http.driver import App, Browser, Service, text_of
 
 URI = "https://mine.example/callback"
 
@@ -33,10 +32,6 @@ async def register(browser: Browser, **fields: str | None) -> HTTPResponse:
     assert page.code == 200
     filled: dict[str, str | None] = {"name": "My App", "redirect_uris": URI, "kind": "confidential", **fields}
     return await browser.submit(page, "/developer/register", **filled)
-
-
-def text_of(page: HTTPResponse) -> str:
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page.body.decode())).split())
 
 
 def client_id_of(page: HTTPResponse) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import re
 from typing import Any
 
 from tornado.httpclient import HTTPResponse
 
 from store.accounts.signin.totp import STEP, code_at
-from tests.support.http.driver import PASSWORD, Browser, Service, fields_of, json_of
+from tests.support.http.driver import PASSWORD, Browser, Service, fields_of, json_of, text_of
 from tests.support.store.authenticator import Authenticator
 from tests.support.store.second_factors import MARGIN
 
@@ -17,11 +16,6 @@ SECURITY = "/account/security"
 CONFIRM = f"{SECURITY}/confirm"
 APP = f"{SECURITY}/authenticator"
 PASSKEYS = f"{SECURITY}/passkeys"
-
-
-def text_of(page: HTTPResponse) -> str:
-    """The text of a page."""
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page.body.decode())).split())
 
 
 def says(page: HTTPResponse, words: str) -> bool:

@@ -86,6 +86,12 @@ def json_of(response: HTTPResponse) -> Any:
     return json.loads(response.body)
 
 
+def text_of(page: HTTPResponse) -> str:
+    """The words of a page. A place where a long word may break (`<wbr>`) is no space."""
+    text = re.sub(r"<[^>]*>", " ", page.body.decode().replace("<wbr>", ""))
+    return " ".join(html.unescape(text).split())
+
+
 def answer_of(response: HTTPResponse) -> dict[str, str]:
     """The parameters of a redirect back to an app."""
     return dict(parse_qsl(urlsplit(response.headers["Location"]).query))
