@@ -16,7 +16,7 @@ from typing import Any
 
 from store.crypto.keyring import KeyRing, Keys
 from store.engine.connect import connect
-from store.engine.script_source import load_scripts
+from store.engine.script_source import own_scripts
 from tests.support.store.lost_answers import store_on
 
 READY = "ready"
@@ -32,7 +32,7 @@ async def main(url: str, ring: str, what: str) -> None:
     sys.stdin.readline()
     when, _, script = what.partition(":")
     if script:
-        sha, send = load_scripts()[script].sha, client.evalsha
+        sha, send = own_scripts()[script].sha, client.evalsha
 
         async def fatal(digest: str, *words: Any) -> Any:
             if digest == sha and when == "before":

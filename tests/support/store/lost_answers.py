@@ -12,12 +12,12 @@ from store.crypto.keyring import Keys
 from store.crypto.passwords import PasswordHasher
 from store.engine.connect import connect
 from store.engine.replicas import Wait
-from store.engine.script_source import load_scripts
+from store.engine.script_source import own_scripts
 from store.wiring import Store
 from tests.support.processes.engines import DroppingProxy, Engine
 from tests.support.store.world import World
 
-SCRIPTS = load_scripts()
+SCRIPTS = own_scripts()
 
 OpenNew = Callable[[str], AbstractAsyncContextManager[Store]]
 """Opens a store on a URL inside a test, as another process would."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from store.crypto.keyring import KeyRing, Keys
 from store.engine.connect import connect
-from store.engine.script_source import load_scripts
+from store.engine.script_source import own_scripts
 from tests.support.store.lost_answers import store_on
 
 READY = "ready"
@@ -44,7 +44,7 @@ async def main(url: str, ring: str, what: str) -> None:
                 waited = sys.stdin.readline()
         return
     if what.startswith("die:"):
-        sha, send = load_scripts()[what.removeprefix("die:")].sha, client.evalsha
+        sha, send = own_scripts()[what.removeprefix("die:")].sha, client.evalsha
 
         async def fatal(digest: str, *words: Any) -> Any:
             if digest == sha:

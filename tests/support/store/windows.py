@@ -11,7 +11,7 @@ from typing import Any
 
 from lupa import lua51  # type: ignore[import-untyped]  # it has no types
 
-from store.engine.script_source import LUA, load_scripts
+from store.engine.script_source import LUA, own_scripts
 
 STEPS = 20
 
@@ -45,7 +45,7 @@ class LuaWindow:
         runtime = lua51.LuaRuntime(encoding=None)
         runtime.globals().redis = runtime.table_from({b"call": self._call})
         runtime.globals().KEYS = runtime.table(b"window")
-        source = load_scripts()["take_window"].source
+        source = own_scripts()["take_window"].source
         includes = source[: source.index("local window = KEYS[1]")]
         self._take: Any = runtime.execute(includes.encode() + b"return take_window")
 
