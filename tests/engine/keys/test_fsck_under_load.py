@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -38,7 +39,8 @@ WALKS = 3
 SETTLE = 2.5
 """Seconds; every step here takes less."""
 PACE = 0.05
-"""Seconds between two rounds of one writer: looks that take longer are disturbed every time, and count as busy."""
+"""Seconds between two rounds of one writer, and at least as long as a round took: looks that take longer are disturbed
+every time, and count as busy. On a busy machine both take longer."""
 OWN: dict[str, Any] = {"name": "Mine", "redirect_uris": (CALLBACK,), "scopes": ("profile",)}
 Round = Callable[[int], Awaitable[object]]
 
@@ -69,9 +71,10 @@ async def over_and_over(*rounds: Round) -> AsyncIterator[list[int]]:
 
     async def repeat(place: int, does: Round) -> None:
         while not done.is_set():
+            began = time.monotonic()
             await does(counts[place])
             counts[place] += 1
-            await asyncio.sleep(PACE)
+            await asyncio.sleep(max(PACE, time.monotonic() - began))
 
     tasks = [asyncio.ensure_future(repeat(place, does)) for place, does in enumerate(rounds)]
     try:
