@@ -48,11 +48,15 @@ few_shards, one_store = checked_store.few_shards, checked_store.one_store
 
 async def held(client: Redis) -> dict[bytes, object]:
     """All keys with what they hold; a hash as its fields, whose order in a dump changes while its table grows."""
-    found: dict[bytes, object] = {}
-    for key in await every_key(client):
-        is_hash = await client.type(key) == b"hash"
-        found[key] = await client.hgetall(key) if is_hash else await client.dump(key)
-    return {key: value for key, value in found.items() if value}  # others have ended meanwhile
+    names = await every_key(client)
+    async with client.pipeline(transaction=False) as batch:
+        for key in names:
+            batch.type(key)
+        kinds = await batch.execute()
+        for key, kind in zip(names, kinds, strict=True):
+            batch.hgetall(key) if kind == b"hash" else batch.dump(key)
+        found = await batch.execute()
+    return {key: value for key, value in zip(names, found, strict=True) if value}  # others have ended meanwhile
 
 
 def ends_soon(key: bytes) -> bool:
