@@ -38,7 +38,7 @@ return [...document.querySelectorAll(".filter[role]")].map((form) => {
 @pytest.fixture(scope="module")
 def tour() -> Iterator[Tour]:
     """A browser in which pages run no scripts."""
-    with Stand() as stand, Chromium() as browser:
+    with Stand() as stand, Chromium(windowless=True) as browser:
         made = Tour(stand, browser, None)
         stand.run(furnish(stand))
         browser.allow_scripts(False)

@@ -52,7 +52,7 @@ SHOTS = os.environ.get("LATCHKEY_SHOTS")
 @pytest.fixture(scope="module")
 def tour() -> Iterator[Tour]:
     """A tour that has seen everything."""
-    with Stand() as stand, Chromium(watched=True) as browser:
+    with Stand() as stand, Chromium(watched=True, windowless=True) as browser:
         made = Tour(stand, browser, Path(SHOTS) if SHOTS else None)
         walk(made)
         yield made

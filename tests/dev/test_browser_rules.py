@@ -18,9 +18,16 @@ a {{ display: block; padding: 1rem; color: inherit; }}
 {}</style><main><h1>A page</h1><a href="#1"><span>First</span></a><a href="#2">Second</a><a href="#3">Third</a></main>
 """
 PHONE, DARK = "(max-width: 30rem)", "(prefers-color-scheme: dark)"
+WIDE = "(min-width: 60rem) and (prefers-color-scheme: light)"
 CASES = {
     "": ("", []),
     "h1 { color: #ccc; }": ("", ["light: color-contrast", "phone: color-contrast"]),
+    "h1 { color: #cdcdcd; }": (WIDE, ["light: color-contrast"]),
+    "a { color: #fff; background: #222; }": (WIDE, []),
+    "a { color: #fff; background: #222; } h1 { position: absolute; top: 8px; margin: 0; }": (
+        WIDE,
+        ["light: color-contrast"],
+    ),
     "a { color: #999; }": (DARK + " and (min-width: 1px)", []),
     "h1 { color: #333; }": (DARK, ["dark: color-contrast", "phone-dark: color-contrast"]),
     "h1 { color: #bbb; }": (PHONE + " and (prefers-color-scheme: light)", ["phone: color-contrast"]),
@@ -33,7 +40,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Chromium]:
-    with Chromium() as made:
+    with Chromium(windowless=True) as made:
         yield made
 
 

@@ -35,7 +35,7 @@ class ForeignChromium(Chromium):
     """A browser whose pages read as English ones. `english` says what a text means."""
 
     def __init__(self, english: Callable[[str], str]) -> None:
-        super().__init__()
+        super().__init__(windowless=True)
         self._english = english
 
     @property

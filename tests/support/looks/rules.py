@@ -1,7 +1,8 @@
 """axe-core on one page after another: all rules once, and in each further look of a page the rules that it can change.
 
 A colour scheme changes colours. A narrow window changes places, and more if it shows or hides something. A text of the
-same size, weight and colours on the same ground was looked at before.
+same size, weight and colours on the same ground was looked at before, on this page or on another: the rules of colours
+take half the time.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ ALL: dict[str, Any] = {"rules": {name: {"enabled": True} for name in ALSO}}
 # Between colour schemes nothing but colours changes.
 OF_COLOURS = ("color-contrast", "link-in-text-block")
 OF_PLACES = ("target-size", "scrollable-region-focusable")
+BUT_COLOURS: dict[str, Any] = {"rules": {**ALL["rules"], **{name: {"enabled": False} for name in OF_COLOURS}}}
 # Without `preload` axe-core parses the style sheets in each run, for a rule that is off.
 _RUN = """
 const told = (node) => `\\n    ${node.html}\\n    ${node.failureSummary}`;
@@ -35,8 +37,9 @@ const differs = !window.wide || window.wide.length !== shown.length
   || shown.some((one, place) => one !== window.wide[place]);
 const grounds = new Map([[null, ""]]), ground = (one) => {
   if (!grounds.has(one)) {
-    const style = getComputedStyle(one), own = `${style.backgroundColor} ${style.backgroundImage} ${style.opacity}`;
-    const solid = style.backgroundColor.startsWith("rgb(") && style.opacity === "1";
+    const style = getComputedStyle(one), lies = ["absolute", "fixed", "sticky"].includes(style.position);
+    const own = `${style.backgroundColor} ${style.backgroundImage} ${style.opacity}${lies ? " over others" : ""}`;
+    const solid = style.backgroundColor.startsWith("rgb(") && style.opacity === "1" && !lies;
     grounds.set(one, solid ? own : `${own} on ${ground(one.parentElement)}`);
   }
   return grounds.get(one);
@@ -75,9 +78,11 @@ class Rules:
         self._known: dict[str, set[str]] = defaultdict(set)
 
     def wide(self, browser: Chromium) -> list[str]:
-        """The violations in a wide and light window, by all rules."""
+        """The violations in a wide and light window: by all rules, but by those of colours only if a text looks like
+        none before."""
         _, looks = self._looks(browser, wide=True)
-        return self._run(browser, "light", ALL, looks)
+        new = looks - self._known["light"]
+        return self._run(browser, "light", ALL if new else BUT_COLOURS, new)
 
     def other(self, browser: Chromium, scheme: str) -> list[str]:
         """The violations in another look of the page that was last seen wide and light: by the rules of colours if a
