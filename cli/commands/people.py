@@ -54,9 +54,12 @@ async def list_users(context: Context, args: Namespace) -> CommandResult:
         return CommandResult({"users": [_user(person) async for person in _found(context, args)]}, USERS)
     pages, status = context.store.people_pages, args.status
     if args.limit is not None or args.cursor is not None:
-        page = await pages.page(args.query, status, args.limit or MOST_AT_ONCE, args.cursor or "")
-        record = {"users": [_listed(one) for one in page.people], "nextCursor": page.cursor or None}
-        return CommandResult(record, USERS, words={"nextCursor": page.cursor})
+        page = await pages.page(
+            args.query, status, args.limit or MOST_AT_ONCE, args.cursor or "", counted=not args.cursor
+        )
+        users = [_listed(one) for one in page.people]
+        record = {"users": users, "nextCursor": page.cursor or None, "total": page.total}
+        return CommandResult(record, USERS, words={"nextCursor": page.cursor, "total": page.total or ""})
     first: list[dict[str, Any]] = []
     found = pages.everyone(args.query, status)
     as_json, begun = getattr(args, "json", False), False

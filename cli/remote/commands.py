@@ -43,10 +43,12 @@ def list_users(server: RemoteServer, args: Namespace) -> CommandResult:
     if args.limit is None and args.cursor is None:
         return CommandResult({"users": [user_of(one) for one in server.items("/people", **query)]}, PEOPLE)
     page = server.get("/people", **query, limit=min(args.limit or 100, 100), cursor=args.cursor)
-    users = [user_of(one) for one in page["items"]]
-    return CommandResult(
-        {"users": users, "nextCursor": page["nextCursor"]}, PEOPLE, words={"nextCursor": page["nextCursor"] or ""}
-    )
+    record = {
+        "users": [user_of(one) for one in page["items"]],
+        "nextCursor": page["nextCursor"],
+        "total": page.get("total"),
+    }
+    return CommandResult(record, PEOPLE, words={"nextCursor": page["nextCursor"] or "", "total": record["total"] or ""})
 
 
 def show_user(server: RemoteServer, args: Namespace) -> CommandResult:

@@ -54,9 +54,10 @@ class AdminHandler(OpsHandler):
             raise Refused("invalid_request", f"limit is 1 to {MOST_AT_ONCE}.")
         return int(text), params.get("cursor") or ""
 
-    def write_page(self, items: list[Record], cursor: str, more: bool | None = None) -> None:
-        """Writes a page of a list. `more`, for a list without end: whether its next page has something by now."""
-        self.write_json({"items": items, "nextCursor": cursor or None, **({} if more is None else {"more": more})})
+    def write_page(self, items: list[Record], cursor: str, **also: bool | int | None) -> None:
+        """Writes a page of a list. `also`: what else the list says, such as `more`, for a list without end: whether its
+        next page has something by now."""
+        self.write_json({"items": items, "nextCursor": cursor or None, **also})
 
     async def answer_once(
         self,

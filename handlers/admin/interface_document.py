@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from handlers.admin.interface_operations import ADMIN_OPERATIONS, AdminOperation
-from handlers.admin.interface_schemas import ADMIN_SCHEMAS, FLAG, TEXT, JsonSchema, maybe, reference
+from handlers.admin.interface_schemas import ADMIN_SCHEMAS, COUNT, FLAG, TEXT, JsonSchema, maybe, reference
 from handlers.core.errors import CATALOGUE
 from handlers.core.params import JSON
 from handlers.core.route import Route
@@ -122,6 +122,8 @@ def _success(operation: AdminOperation) -> JsonSchema:
     schema = reference(operation.answer)
     if operation.many:
         members = {"items": {"type": "array", "items": schema}, "nextCursor": maybe(TEXT)}
+        if operation.counted:
+            members["total"] = maybe(COUNT)
         also = {"more": FLAG} if operation.endless else {}
         schema = {
             "type": "object",

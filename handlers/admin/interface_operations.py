@@ -13,8 +13,8 @@ PAGED: Final = ("limit", "cursor")
 class AdminOperation(NamedTuple):
     """`answer` names a schema of `interface_schemas.py`; `many`: a page of it. `query`: parameters; `body`: the schema
     of the request, empty for none. `once`: takes an `Idempotency-Key`. `status`: of a success.
-    `image`: the request is a picture. `endless`: with `follow`, a page says whether there is more by now. `required`:
-    parameters that a request must have."""
+    `image`: the request is a picture. `endless`: with `follow`, a page says whether there is more by now. `counted`: a
+    page has a `total`. `required`: parameters that a request must have."""
 
     summary: str
     answer: str
@@ -25,11 +25,14 @@ class AdminOperation(NamedTuple):
     status: int = 200
     image: bool = False
     endless: bool = False
+    counted: bool = False
     required: tuple[str, ...] = ()
 
 
 ADMIN_OPERATIONS: Final[Mapping[str, AdminOperation]] = {
-    "admin-people GET": AdminOperation("Find people", "PersonSummary", ("query", "status", *PAGED), many=True),
+    "admin-people GET": AdminOperation(
+        "Find people", "PersonSummary", ("query", "status", "order", *PAGED), many=True, counted=True
+    ),
     "admin-people POST": AdminOperation(
         "Create or invite a person", "NewPerson", (), "PersonOrder", once=True, status=201
     ),

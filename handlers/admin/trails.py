@@ -38,9 +38,9 @@ class AdminAuditHandler(AdminHandler):
             position = " ".join(after)
         else:
             found, position = await events.page(limit, begin or 0, wanted, place or "+")
-        self.write_page(
-            [event_record(one) for one in found], self.store.cursors.seal(asked, position) if position else "", more
-        )
+        onward = self.store.cursors.seal(asked, position) if position else ""
+        ended = {} if more is None else {"more": more}
+        self.write_page([event_record(one) for one in found], onward, **ended)
 
 
 class AdminGrantsHandler(AdminHandler):

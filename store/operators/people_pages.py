@@ -13,6 +13,8 @@ from redis.asyncio import Redis
 
 from store import keys
 from store.accounts.people import People
+from store.directory.sections import in_steps
+from store.engine.many import answers_of
 from store.engine.scripts import Scripts
 from store.errors import wrapped
 from store.moments import at
@@ -24,6 +26,9 @@ from store.results import groups_in
 Status = Literal["", "active", "disabled", "suspended"]
 STATUSES: Final[tuple[Status, ...]] = ("active", "disabled", "suspended")
 """A person's status; somebody with a reason for it is `suspended`."""
+Order = Literal["id", "email"]
+ORDERS: Final[tuple[Order, ...]] = ("id", "email")
+"""The orders of everybody. By user id nobody is missing, also while the index of people is being rebuilt."""
 MOST_LOOKED_AT: Final = 1000
 """People whose rows one page reads, whatever it looks for. A page may have fewer rows than asked for, even none."""
 SHARDS_AT_FIRST, SHARDS_AT_ONCE = 4, 256
@@ -54,10 +59,22 @@ class PersonSummary:
 
 
 class PeoplePage(NamedTuple):
-    """Rows, and the cursor of the next page, "" after the last one."""
+    """Rows, and the cursor of the next page, "" after the last one. `total`: how many people the whole list has, None
+    where that is not known without reading it."""
 
     people: tuple[PersonSummary, ...]
     cursor: str
+    total: int | None = None
+
+
+async def shard_sizes(client: Redis) -> dict[str, int]:
+    """How many people each shard has. Raises StoreUnavailable."""
+    sizes: dict[str, int] = {}
+    for shards in in_steps(keys.SHARDS, SHARDS_AT_ONCE):
+        with wrapped():
+            found = await answers_of(client, [("SCARD", keys.shard_users(shard)) for shard in shards])
+        sizes |= zip(shards, found, strict=True)
+    return sizes
 
 
 class PeoplePages:
@@ -72,21 +89,46 @@ class PeoplePages:
         self._people = people
         self._cursors = cursors
 
-    async def page(self, query: str = "", status: Status = "", limit: int = USUAL, cursor: str = "") -> PeoplePage:
-        """The people who match. An exact address or user id comes from the primary index; without a query, everybody by
-        user id. Raises Refused("invalid_request")."""
+    async def page(
+        self,
+        query: str = "",
+        status: Status = "",
+        limit: int = USUAL,
+        cursor: str = "",
+        *,
+        order: Order = "id",
+        counted: bool = False,
+    ) -> PeoplePage:
+        """The people who match. An exact address or user id comes from the primary index; without a query, everybody in
+        this order. `counted`: counts everybody too, which takes the store some milliseconds, whatever its size. Raises
+        Refused("invalid_request")."""
         if not 1 <= limit <= MOST_AT_ONCE:
             raise Refused("invalid_request", f"limit is 1 to {MOST_AT_ONCE}.")
         if len(query) > 254:
             raise Refused("invalid_request", "query is at most 254 characters.")
         if status and status not in STATUSES:
             raise Refused("invalid_request", f"status is {', '.join(STATUSES)}.")
+        if order not in ORDERS:
+            raise Refused("invalid_request", f"order is {' or '.join(ORDERS)}.")
         query = query.strip()
-        asked = f"people {status} {query}"
+        # The orders have cursors of their own; a query has one order.
+        asked = f"people {status} {query}" if query or order == "id" else f"people by {order} {status}"
         position = self._cursors.open(asked, cursor)
-        if not query:
+        found = await self._page(asked, query, status, limit, position, order)
+        whole, everybody = not position and not found.cursor, not query and not status
+        if whole and not (everybody and order == "email"):
+            return found._replace(total=len(found.people))
+        if counted and everybody:
+            # Not from the index of people, which may lack some.
+            return found._replace(total=sum((await shard_sizes(self._client)).values()))
+        return found
+
+    async def _page(
+        self, asked: str, query: str, status: Status, limit: int, position: str, order: Order
+    ) -> PeoplePage:
+        if not query and (order == "id" or self.matching is None):
             return await self._everybody(asked, status, limit, position)
-        exact = [] if position else await self._exact(query)
+        exact = await self._exact(query) if query and not position else []
         if exact or self.matching is None:
             return PeoplePage(tuple(one for one in exact if _fits(one, status)), "")
         return await self._by_prefix(asked, query, status, limit, position)
@@ -137,9 +179,14 @@ class PeoplePages:
 
     async def _by_prefix(self, asked: str, query: str, status: Status, limit: int, position: str) -> PeoplePage:
         assert self.matching is not None
-        users, position = await self.matching(query, position, limit)
-        people = tuple(one for one in await self._rows(users) if one and _fits(one, status))
-        return PeoplePage(people, self._cursors.seal(asked, position) if position else "")
+        people: tuple[PersonSummary, ...] = ()
+        looked_at = 0
+        while True:
+            users, position = await self.matching(query, position, limit)
+            people = tuple(one for one in await self._rows(users) if one and _fits(one, status))
+            looked_at += len(users)
+            if people or not position or looked_at >= MOST_LOOKED_AT or not users:
+                return PeoplePage(people, self._cursors.seal(asked, position) if position else "")
 
     async def _everybody(self, asked: str, status: Status, limit: int, after: str) -> PeoplePage:
         """By user id. `after`: the last user id of the page before."""

@@ -16,12 +16,11 @@ from store import keys
 from store.accounts.people import People
 from store.crypto.seal import new_user_id
 from store.directory.sections import in_parallel, in_steps
-from store.engine.many import answers_of
 from store.engine.scripts import Reply, Scripts, Value
 from store.errors import wrapped
 from store.operations import TO_BE_DELETED, Operator, Suspension
 from store.operators.group_pages import GroupPages
-from store.operators.people_pages import PeoplePages, PersonSummary
+from store.operators.people_pages import PeoplePages, PersonSummary, shard_sizes
 from store.operators.role_holders import RoleHolders
 from store.operators.roles import OperatorActor, check_act
 from store.refused import DEPROVISIONED, Refused
@@ -29,7 +28,6 @@ from store.results import Visitor, groups_in
 
 MOST_AT_ONCE = 200
 """People of a page."""
-SHARDS_AT_ONCE = 256
 SHARDS_READ_AT_ONCE = 64
 """Shards whose people are read in one write: other calls on the connection wait for them."""
 ROWS_AT_ONCE = 25
@@ -101,7 +99,7 @@ class Provisioning:
     async def page(self, start: int, count: int) -> tuple[int, list[PersonSummary]]:
         """How many people there are, and at most `count` of them from the number `start`, counted from 1, in the order
         of their user ids. People who come or go between two pages move the others by as many places."""
-        sizes = await self._sizes()
+        sizes = await shard_sizes(self._client)
         behind, wanted, covered = start - 1, min(count, MOST_AT_ONCE), 0
         shards: list[str] = []
         for shard, size in sizes.items():
@@ -192,7 +190,7 @@ class Provisioning:
     async def in_groups(self, group: str = "") -> AsyncIterator[GroupMember]:
         """Everybody in a group, or everybody who is in any. There is no index of groups: this reads all people."""
         seen: set[str] = set()
-        for shards in in_steps([shard for shard, size in (await self._sizes()).items() if size], SHARDS_READ_AT_ONCE):
+        for shards in in_steps([shard for shard, size in (await shard_sizes(self._client)).items() if size], SHARDS_READ_AT_ONCE):
             left = dict.fromkeys(shards, "0")
             while left:
                 replies = await self._read_groups(left, group)
@@ -220,15 +218,6 @@ class Provisioning:
                 for shard, cursor in cursors.items()
             ],
         )
-
-    async def _sizes(self) -> dict[str, int]:
-        """How many people each shard has."""
-        sizes: dict[str, int] = {}
-        for shards in in_steps(keys.SHARDS, SHARDS_AT_ONCE):
-            with wrapped():
-                found = await answers_of(self._client, [("SCARD", keys.shard_users(shard)) for shard in shards])
-            sizes |= zip(shards, found, strict=True)
-        return sizes
 
     async def _check(self, actor: OperatorActor, user: str) -> PersonSummary:
         check_act(actor, "scim")

@@ -61,20 +61,30 @@ async def test_everybody_is_listed_page_by_page_and_by_status(console: Console) 
     people = [await console.person(f"p{number:02}@example.com") for number in range(60)]
     seen: list[str] = []
     page = await admin.open("/admin/people")
+    assert "62 people in all" in shown(page)
+    assert "isn’t ready yet" in shown(page)
+    await console.store.directory_relay.sweep()
+    page = await admin.open("/admin/people")
     while True:
+        assert "62 people in all" in shown(page)
         seen += re.findall(r'href="/admin/people/([0-9a-f]{32})"', page)
         onward = re.search(r'href="(/admin/people\?[^"]*cursor=[^"]*)"', page)
         if not onward:
             break
         page = await admin.open(html.unescape(onward[1]))
-    assert sorted(seen) == sorted([*people, console.service.ada, admin.user])
+    everybody = sorted([*people, console.service.ada, admin.user])
+    assert sorted(seen) == everybody
+    assert [one for one in seen if one in people] == people
+    first = re.findall(r'href="/admin/people/([0-9a-f]{32})"', await admin.open("/admin/people?order=id"))
+    assert first == everybody[: len(first)]
+    assert "1 person found" in shown(await admin.open("/admin/people?query=p01"))
     await admin.do(f"{path}/suspend", reason="Unpaid")
     assert re.findall(r"people/([0-9a-f]{32})", await admin.open("/admin/people?status=suspended")) == [
         console.service.ada
     ]
     await admin.do(f"{path}/resume")
     assert "Nobody has this status" in shown(await admin.open("/admin/people?status=suspended&query="))
-    for wrong in ("status=x", "cursor=x", "query=" + "a" * 255):
+    for wrong in ("status=x", "order=x", "cursor=x", "query=" + "a" * 255):
         assert (await admin.browser.get(f"/admin/people?{wrong}")).code == 400
 
 

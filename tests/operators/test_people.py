@@ -69,6 +69,32 @@ async def test_everybody_comes_once_page_by_page(desk: Desk) -> None:
     assert disabled == [people[2], people[4]]
 
 
+async def test_a_list_says_how_many_people_it_has_where_that_is_known(desk: Desk) -> None:
+    for number in range(6):
+        await desk.person(f"p{number}@example.com")
+    await desk.store.directory_relay.sweep()
+    first = await desk.get("/people?limit=3")
+    assert first["total"] == 7
+    assert (await desk.get(f"/people?limit=3&cursor={first['nextCursor']}"))["total"] is None
+    totals = {"limit=9": 7, "query=p": 6, "query=p&limit=3": None, f"query={EMAIL}": 1, "query=x": 0}
+    totals |= {"status=active": 7, "status=active&limit=3": None, "status=suspended": 0}
+    assert {query: (await desk.get(f"/people?{query}"))["total"] for query in totals} == totals
+
+
+async def test_everybody_comes_in_the_order_of_their_addresses(desk: Desk) -> None:
+    people = {email: await desk.person(email) for email in ("zoe@example.com", "bea@example.org", "Abe@example.com")}
+    unwritten = await desk.get("/people?order=email")
+    assert (unwritten["items"], unwritten["total"]) == ([], 4)
+    await desk.store.directory_relay.sweep()
+    wanted = [people["Abe@example.com"], desk.ada, people["bea@example.org"], people["zoe@example.com"]]
+    assert [one for page in await _pages(desk, "/people?order=email&limit=1") for one in page] == wanted
+    await desk.store.operator.set_status(wanted[3], "disabled")
+    assert await _pages(desk, "/people?order=email&limit=1&status=disabled") == [[wanted[3]]]
+    cursor = (await desk.get("/people?order=email&limit=1"))["nextCursor"]
+    for wrong in ("order=name", f"cursor={cursor}", f"order=email&status=active&cursor={cursor}"):
+        refused(await desk.ask("GET", f"/people?{wrong}"), 400, "invalid_request")
+
+
 async def test_a_page_reads_a_bounded_number_of_people(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(people_pages, "MOST_LOOKED_AT", 2)
     for number in range(4):
@@ -77,6 +103,8 @@ async def test_a_page_reads_a_bounded_number_of_people(desk: Desk, monkeypatch: 
     assert page["items"] == []
     assert page["nextCursor"]
     assert await _pages(desk, "/people?status=disabled") == [[], [], []]
+    await desk.store.directory_relay.sweep()
+    assert await _pages(desk, "/people?status=disabled&order=email&limit=1") == [[], [], []]
 
 
 async def test_a_cursor_works_for_its_query_alone(desk: Desk) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
 from urllib.parse import urlencode
 
 from handlers.admin.console.base import ConsolePage
 from handlers.admin.console.chips import chips_of
-from store.operators.people_pages import STATUSES, Status
+from store.operators.people_pages import STATUSES, Order, Status
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -17,6 +18,8 @@ STATUS_NAMES: dict[str, str] = {
     "disabled": Phrase("Disabled"),
     "suspended": Phrase("Suspended"),
 }
+ORDER_NAMES: dict[str, str] = {"email": Phrase("E-mail address"), "id": Phrase("User ID")}
+"""The orders of everybody; the first is the usual one here."""
 ACT_NAMES: dict[str, str] = {
     "suspend": Phrase("Suspend"),
     "resume": Phrase("End suspension"),
@@ -41,12 +44,17 @@ class ConsolePeopleHandler(ConsolePage):
     """The list."""
 
     async def get(self) -> None:
-        """Shows a page of people. `query` finds by address or id, `status` filters, `cursor` goes on."""
+        """Shows a page of people. `query` finds by address or id, `status` filters, `order` sorts everybody, and
+        `cursor` goes on."""
         params = self.asked()
         query, status = params.get("query") or "", status_of(params.get("status") or "")
         pages = self.store.people_pages
-        found = await pages.page(query, status, cursor=params.get("cursor") or "")
-        chosen = {name: value for name, value in (("query", query), ("status", status)) if value}
+        order = params.get("order") or "email"
+        found = await pages.page(
+            query, status, cursor=params.get("cursor") or "", order=cast(Order, order), counted=True
+        )
+        given = (("query", query), ("status", status), ("order", "" if order == "email" else order))
+        chosen = {name: value for name, value in given if value}
         self.show_page(
             "admin/people.html",
             PEOPLE,
@@ -54,8 +62,11 @@ class ConsolePeopleHandler(ConsolePage):
             query=query,
             status=status,
             statuses=STATUS_NAMES,
+            order=order,
+            orders=ORDER_NAMES,
             chips=chips_of(PEOPLE, chosen, status=STATUS_NAMES),
             people=found.people,
+            total=found.total,
             whole=pages.matching is None,
             acts=[(one, name) for one, name in ACT_NAMES.items() if one not in DELETIONS or self.may("people.delete")],
             first=f"?{urlencode(chosen)}" if params.get("cursor") else "",
