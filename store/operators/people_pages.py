@@ -31,6 +31,8 @@ ORDERS: Final[tuple[Order, ...]] = ("id", "email")
 """The orders of everybody. By user id nobody is missing, also while the index of people is being rebuilt."""
 MOST_LOOKED_AT: Final = 1000
 """People whose rows one page reads, whatever it looks for. A page may have fewer rows than asked for, even none."""
+MOST_SEARCHES: Final = 20
+"""Searches of a page whose status nobody has whom they find."""
 SHARDS_AT_FIRST, SHARDS_AT_ONCE = 4, 256
 _ROWS_AT_ONCE = 25
 
@@ -180,13 +182,12 @@ class PeoplePages:
     async def _by_prefix(self, asked: str, query: str, status: Status, limit: int, position: str) -> PeoplePage:
         assert self.matching is not None
         people: tuple[PersonSummary, ...] = ()
-        looked_at = 0
-        while True:
+        for _ in range(MOST_SEARCHES):
             users, position = await self.matching(query, position, limit)
             people = tuple(one for one in await self._rows(users) if one and _fits(one, status))
-            looked_at += len(users)
-            if people or not position or looked_at >= MOST_LOOKED_AT or not users:
-                return PeoplePage(people, self._cursors.seal(asked, position) if position else "")
+            if people or not position:
+                break
+        return PeoplePage(people, self._cursors.seal(asked, position) if position else "")
 
     async def _everybody(self, asked: str, status: Status, limit: int, after: str) -> PeoplePage:
         """By user id. `after`: the last user id of the page before."""

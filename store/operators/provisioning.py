@@ -190,7 +190,9 @@ class Provisioning:
     async def in_groups(self, group: str = "") -> AsyncIterator[GroupMember]:
         """Everybody in a group, or everybody who is in any. There is no index of groups: this reads all people."""
         seen: set[str] = set()
-        for shards in in_steps([shard for shard, size in (await shard_sizes(self._client)).items() if size], SHARDS_READ_AT_ONCE):
+        for shards in in_steps(
+            [shard for shard, size in (await shard_sizes(self._client)).items() if size], SHARDS_READ_AT_ONCE
+        ):
             left = dict.fromkeys(shards, "0")
             while left:
                 replies = await self._read_groups(left, group)

@@ -96,7 +96,8 @@ async def test_everybody_comes_in_the_order_of_their_addresses(desk: Desk) -> No
 
 
 async def test_a_page_reads_a_bounded_number_of_people(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people_pages, "MOST_LOOKED_AT", 2)
+    for bound in ("MOST_LOOKED_AT", "MOST_SEARCHES"):
+        monkeypatch.setattr(people_pages, bound, 2)
     for number in range(4):
         await desk.person(f"p{number}@example.com")
     page = await desk.get("/people?status=disabled")

@@ -11,7 +11,7 @@ from handlers.admin.console.audit import FILTERS, LONGEST, RESULTS, ShownEvent
 from handlers.admin.console.chips import chips_of
 from handlers.admin.console.figures import charts_of
 from handlers.admin.console.overview import ChecklistRow
-from handlers.admin.console.people import STATUS_NAMES
+from handlers.admin.console.people import ORDER_NAMES, STATUS_NAMES
 from handlers.admin.console.person import KINDS, ON_PEOPLE
 from handlers.core.lists.paging import ListPart, part_of
 from handlers.developer.log import LogEntry
@@ -52,6 +52,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
     suspended = Sample(**{**vars(one), "suspended": True, "signed_in_at": None, "email_verified": True})
     disabled = Sample(**{**vars(one), "status": "disabled", "name": ""})
     people = {**frame, "statuses": STATUS_NAMES, "status": "active", "whole": False, "first": text, "onward": text}
+    people |= {"orders": ORDER_NAMES, "order": "id", "total": 1_000_000}
     people["acts"] = [("suspend", text)]
     people["people"] = [one, suspended, disabled, Sample(**{**vars(disabled), "delete_at": NOW})]
     passkey = Sample(name=text, created_at=NOW, used_at=NOW)
@@ -104,7 +105,7 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         ShownEvent(NOW, text, replace(logged, person="0" * 32, detail=text, agent=text), text, text, *signed[1])
     )
     audit: dict[str, Any] = {**frame, "chosen": dict.fromkeys(FILTERS, text)}
-    audit |= {"results": RESULTS, "error": "", "wrong": "", "people": {text: text}, "days": 90}
+    audit |= {"error": "", "wrong": "", "people": {text: text}, "days": 90}
     audit |= {"first": text, "onward": text, "longest": LONGEST}
     days = [DayFigures(date(2026, 11, one), 5, 2, 1, 3) for one in (25, 26)]
     plots = {"charts": charts_of(days, SPOKEN), "csv": "/admin/sign-ins"}
@@ -191,7 +192,8 @@ def console_pages(text: str, known: dict[str, Any]) -> dict[str, dict[str, Any]]
         },
         "admin/people.html": people,
         "admin/people.html first": {**people, "first": "", "onward": "", "whole": True},
-        "admin/people.html empty": {**people, "people": [], "first": "", "onward": "", "query": ""},
+        "admin/people.html unwritten": {**people, "people": [], "first": "", "onward": "", "query": "", "status": ""},
+        "admin/people.html empty": {**people, "people": [], "first": "", "onward": "", "query": "", "total": 0},
         "admin/people.html nobody": {**people, "people": [], "onward": "", "whole": True},
         "admin/people.html next": {**people, "people": []},
         "admin/person.html": page,

@@ -29,7 +29,7 @@ RARE_AT_DESK = frozenset(
         *("admin/health.html old", "admin/settings.html pages"),
         *(f"admin/credits.html {state}" for state in ("running", "stopped", "next", "agreed")),
         *("admin/bulk_progress.html running", "admin/bulk_progress.html stopped", "admin/bulk.html number wrong"),
-        "admin/event.html key",
+        *("admin/event.html key", "admin/people.html unwritten", "admin/people.html next"),
     )
 )
 """States without a stop on the tour."""
