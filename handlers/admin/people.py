@@ -15,7 +15,7 @@ from store.crypto.passwords import check_password
 from store.moments import timestamp
 from store.names import check_groups, check_person_name, normalise_email
 from store.operators.people_acts import Changes
-from store.operators.people_pages import Order, Status
+from store.operators.people_pages import PeopleOrder, Status
 from store.operators.records import person_record, summary_record
 from store.refused import Refused
 from store.results import Visitor
@@ -36,7 +36,7 @@ class AdminPeopleHandler(AdminOnePersonHandler):
         """A page of people: those with an address, a user id or a status, or everybody."""
         params = self.query("query", "status", "order", "limit", "cursor")
         limit, cursor = self.page(params)
-        status, order = cast(Status, params.get("status") or ""), cast(Order, params.get("order") or "id")
+        status, order = cast(Status, params.get("status") or ""), cast(PeopleOrder, params.get("order") or "id")
         found = await self.store.people_pages.page(
             params.get("query") or "", status, limit, cursor, order=order, counted=not cursor
         )

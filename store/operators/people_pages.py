@@ -26,8 +26,8 @@ from store.results import groups_in
 Status = Literal["", "active", "disabled", "suspended"]
 STATUSES: Final[tuple[Status, ...]] = ("active", "disabled", "suspended")
 """A person's status; somebody with a reason for it is `suspended`."""
-Order = Literal["id", "email"]
-ORDERS: Final[tuple[Order, ...]] = ("id", "email")
+PeopleOrder = Literal["id", "email"]
+ORDERS: Final[tuple[PeopleOrder, ...]] = ("id", "email")
 """The orders of everybody. By user id nobody is missing, also while the index of people is being rebuilt."""
 MOST_LOOKED_AT: Final = 1000
 """People whose rows one page reads, whatever it looks for. A page may have fewer rows than asked for, even none."""
@@ -98,7 +98,7 @@ class PeoplePages:
         limit: int = USUAL,
         cursor: str = "",
         *,
-        order: Order = "id",
+        order: PeopleOrder = "id",
         counted: bool = False,
     ) -> PeoplePage:
         """The people who match. An exact address or user id comes from the primary index; without a query, everybody in
@@ -126,7 +126,7 @@ class PeoplePages:
         return found
 
     async def _page(
-        self, asked: str, query: str, status: Status, limit: int, position: str, order: Order
+        self, asked: str, query: str, status: Status, limit: int, position: str, order: PeopleOrder
     ) -> PeoplePage:
         if not query and (order == "id" or self.matching is None):
             return await self._everybody(asked, status, limit, position)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from handlers.admin.console.base import ConsolePage
 from handlers.admin.console.chips import chips_of
-from store.operators.people_pages import STATUSES, Order, Status
+from store.operators.people_pages import STATUSES, PeopleOrder, Status
 from store.phrases import Phrase
 from store.refused import Refused
 
@@ -51,7 +51,7 @@ class ConsolePeopleHandler(ConsolePage):
         pages = self.store.people_pages
         order = params.get("order") or "email"
         found = await pages.page(
-            query, status, cursor=params.get("cursor") or "", order=cast(Order, order), counted=True
+            query, status, cursor=params.get("cursor") or "", order=cast(PeopleOrder, order), counted=True
         )
         given = (("query", query), ("status", status), ("order", "" if order == "email" else order))
         chosen = {name: value for name, value in given if value}
