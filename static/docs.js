@@ -58,8 +58,8 @@
     code.dataset.parted = "";
     const texts = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
     for (let text = texts.nextNode(); text; text = texts.nextNode()) {
-      const joint = text.data.search(/(?<=[^/:\s])\/[^/]|(?<=\w)[.@?&=]\w/);
-      if (joint > 0) text.splitText(joint).before(document.createElement("wbr"));
+      const before = text.data.search(/[^/:\s]\/[^/]|\w[.@?&=]\w/);
+      if (before >= 0) text.splitText(before + 1).before(document.createElement("wbr"));
     }
   };
 

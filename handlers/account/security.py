@@ -13,7 +13,7 @@ from handlers.core import mails
 from handlers.core.devices import device_phrase
 from handlers.core.errors import REAUTH_FIRST
 from handlers.core.lists.paging import page_number, part_of
-from handlers.core.params import Params
+from handlers.core.params import Params, once, parse_pairs
 from handlers.core.words.sentences import sentences
 from store.accounts.identities import LinkedIdentity
 from store.accounts.signin.factors import Factors
@@ -103,7 +103,9 @@ class SecurityPage(GuardedPage):
     async def show(self, part: str = "", error: str = "", notice: str | None = None, wrong: str = "") -> None:
         """The page, with a notice or an error. `part` is the section of the error, `wrong` the wrong field there."""
         session = self.require_session()
-        asked = {name: self.page_asked(name) for name in ("sessions", "passkeys", "accounts")}
+        # A mistake in a form of a later page is shown there.
+        params = self.body() if self.request.method == "POST" else once(parse_pairs(self.request.query))
+        asked = {name: page_number(params.get(name) or "", name) for name in ("sessions", "passkeys", "accounts")}
         profile, entries = await self.store.sessions.activity(session)
         # Apart, so that no number of ordinary events hides a sign-in.
         activity = [entry for entry in entries if not entry.ordinary][:SECURITY_SHOWN]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from handlers.core.lists.paging import ListPart, part_of
 from handlers.core.scopes import ScopeWords
 from store.apps.api_record import ApiRegistration
 from store.apps.api_scopes import parse_qualified
@@ -15,10 +14,6 @@ from store.phrases import Phrase
 
 MOST_APIS = 50
 """APIs in one form, in addition to those that the app uses. The operator can give an app scopes of any other."""
-
-
-BOXES = 30
-"""Boxes on a page of the form."""
 
 
 class ScopeBox(NamedTuple):
@@ -50,14 +45,6 @@ def api_boxes(apis: Sequence[ApiRegistration], having: Collection[str] = (), own
     if left := tuple(_left_box(scope) for scope in having if scope not in known):
         offered.append(ApiBoxes("", "", left))
     return offered
-
-
-def boxes_part(offered: Sequence[ApiBoxes], number: int, at: str) -> tuple[list[ApiBoxes], ListPart[ScopeBox]]:
-    """The boxes on a page of a form, by API, and where the others are."""
-    part = part_of([box for api in offered for box in api.boxes], BOXES, number, at, "apis", "apis")
-    names = {box.scope for box in part.rows}
-    cut = (api._replace(boxes=tuple(box for box in api.boxes if box.scope in names)) for api in offered)
-    return [api for api in cut if api.boxes], part
 
 
 def offered_scopes(offered: Sequence[ApiBoxes]) -> tuple[str, ...]:

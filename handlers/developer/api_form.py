@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,8 +37,8 @@ _LABELS = {
 
 @dataclass
 class ScopeRow:
-    """The fields of one scope. `new`: the API doesn't have it yet. `elsewhere`: it is on another page. `error` says why
-    it can't be, and `wrong` which of its fields has the error."""
+    """The fields of one scope. `new`: the API doesn't have it yet. `error` says why it can't be,
+    and `wrong` which of its fields has the error."""
 
     name: str = ""
     title: str = ""
@@ -49,7 +49,6 @@ class ScopeRow:
     second_step: bool = False
     error: str = ""
     wrong: str = ""
-    elsewhere: bool = False
 
     @property
     def blank(self) -> bool:
@@ -78,9 +77,9 @@ class ApiForm:
     scopes: tuple[ApiScope, ...] = ()
 
     @classmethod
-    def of(cls, api: ApiRegistration, shown: Collection[ApiScope]) -> ApiForm:
-        """The form filled in for a registered API. `shown`: its scopes on this page."""
-        rows = [_row(one, elsewhere=one not in shown) for one in api.scopes]
+    def of(cls, api: ApiRegistration) -> ApiForm:
+        """The form filled in for a registered API."""
+        rows = [ScopeRow(one.name, one.title, one.detail, one.care, second_step=one.second_step) for one in api.scopes]
         return cls(api.name, api.token_format, api.signing_alg, str(api.token_lifetime), rows).with_blank_rows()
 
     @classmethod
@@ -91,15 +90,10 @@ class ApiForm:
             token_format=params.get("token_format") or api.token_format,
             signing_alg=params.get("signing_alg") or api.signing_alg,
             token_lifetime=(params.get("token_lifetime") or "").strip(),
-            rows=_rows_of(params, api),
+            rows=_rows_of(params, frozenset(api.scope_names())),
         )
         made.check(api.name)
         return made.with_blank_rows() if made.errors else made
-
-    @property
-    def shown(self) -> list[ScopeRow]:
-        """The rows on this page."""
-        return [row for row in self.rows if not row.elsewhere]
 
     def with_blank_rows(self) -> ApiForm:
         """The form with empty rows for new scopes at its end."""
@@ -171,22 +165,12 @@ def _by_name(scopes: Iterable[ApiScope]) -> dict[str, ApiScope]:
     return {scope.name: scope for scope in scopes}
 
 
-def _row(one: ApiScope, *, elsewhere: bool = False) -> ScopeRow:
-    return ScopeRow(one.name, one.title, one.detail, one.care, second_step=one.second_step, elsewhere=elsewhere)
-
-
-def _rows_of(params: Params, api: ApiRegistration) -> list[ScopeRow]:
-    """The rows of the form. If it has only a page of the scopes (`scopes`), the others stay."""
+def _rows_of(params: Params, known: frozenset[str]) -> list[ScopeRow]:
     rows: list[ScopeRow] = []
-    known = frozenset(api.scope_names())
     for number in range(MOST_ROWS):
         name, title, detail = ((params.get(f"scope_{number}_{part}") or "").strip() for part in _TEXTS)
         flags = (params.get(f"scope_{number}_{part}") is not None for part in ("care", "remove", "second_step"))
         care, removed, second_step = flags
         row = ScopeRow(name, title, detail, care, removed, new=name not in known, second_step=second_step)
         rows += [] if row.blank else [row]
-    if not params.get("scopes"):
-        return rows
-    sent = {row.name: row for row in rows if row.name in known}
-    present = [sent.get(one.name) or _row(one, elsewhere=True) for one in api.scopes]
-    return present + [row for row in rows if not any(row is one for one in present)]
+    return rows

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from handlers.account.reauth_forms import GuardedPage
 from handlers.core import mails
-from handlers.core.lists.paging import page_number, part_of
-from handlers.core.params import once, parse_pairs
+from handlers.core.lists.paging import part_of
 from handlers.developer.api_form import ApiForm, changed_lines
 from handlers.developer.app_changes import switched
 from store.apps.api_record import DEFAULT_LIFETIME, ApiRegistration
@@ -14,8 +13,8 @@ from store.phrases import Phrase
 from store.refused import Refused
 from store.results import Profile
 
-PAGE, SCOPES = 15, 12
-"""On a page: APIs, or apps of an API; and scopes."""
+PAGE = 15
+"""APIs, and apps of an API, on a page."""
 NOTICES = {
     "saved": Phrase("Saved. Every server process applies it within five seconds."),
     "off": Phrase("The API is switched off. Apps get no tokens for it, and it can’t ask us about tokens."),
@@ -47,17 +46,13 @@ class ApiPage(GuardedPage):
         """The page of an API. `secret` is shown only this once; `wrong`: an action that failed, and why."""
         if wrong or (form and form.errors):
             self.set_status(400)
-        params = self.body() if form else once(parse_pairs(self.request.query))
-        at, number = f"/developer/apis/{api.client_id}", page_number(params.get("scopes") or "", "scopes")
-        scopes = part_of(api.scopes, SCOPES, number, at, "scopes", "scopes")
-        using = await self.store.owned_apis.apps_at(api)
+        using, at = await self.store.owned_apis.apps_at(api), f"/developer/apis/{api.client_id}"
         self.render(
             "developer/api.html",
             title=api.name,
             signed_in=profile,
             api=api,
-            form=form or ApiForm.of(api, scopes.rows),
-            scopes=scopes,
+            form=form or ApiForm.of(api),
             using=using,
             apps=part_of(using.apps, PAGE, self.page_asked("apps"), at, "apps", "using"),
             base_url=self.site.base_url,
@@ -103,8 +98,7 @@ class OwnedApiHandler(ApiPage):
         fields = form.fields()
         api = await self.store.owned_apis.update(session, client_id, "api_changed", self.visitor, **fields)
         self.tell_owner(profile, api, *changed_lines(api, fields))
-        number = page_number(params.get("scopes") or "", "scopes")
-        self.see_done(f"/developer/apis/{client_id}?{f'scopes={number}&' if number > 1 else ''}saved")
+        self.see_done(f"/developer/apis/{client_id}?saved")
 
 
 class RotateApiHandler(ApiPage):

@@ -113,7 +113,7 @@ class AppForm:
             refresh_lifetime_days=(params.get("refresh_lifetime_days") or "0").strip(),
             post_logout_redirect_uris=params.get("post_logout_redirect_uris") or "",
             backchannel_logout_uri=(params.get("backchannel_logout_uri") or "").strip(),
-            api_scopes=_chosen(params, offered_scopes(apis), present.api_scopes),
+            api_scopes=tuple(scope for scope in offered_scopes(apis) if params.get(BOX + scope)),
             auth_method=params.get("auth_method") or present.auth_method,
             jwks=_given(params, "jwks", present.jwks),
             jwks_uri=_given(params, "jwks_uri", present.jwks_uri),
@@ -261,15 +261,6 @@ def not_allowed(error: ValueError) -> str:
     """Why a registration breaks a rule, as a sentence."""
     reason = reason_of(error)
     return reason if reason.endswith(".") else Phrase("This isn’t allowed: %(reason)s.", reason=reason)
-
-
-def _chosen(params: Params, offered: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
-    """The ticked scopes of APIs. A form with only a page of the boxes (`apis`) says which were ticked there (`had`):
-    the scopes that the app has on other pages stay."""
-    stay: set[str] = set()
-    if params.get("apis"):
-        stay = set(present) - set((params.get("had") or "").split())
-    return tuple(scope for scope in offered if params.get(BOX + scope) or scope in stay)
 
 
 def _given(params: Params, name: str, present: str) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from handlers.core.lists.paging import page_number
 from handlers.core.scopes import SCOPE_WORDS
-from handlers.developer.api_boxes import boxes_part
 from handlers.developer.app_changes import changed_lines, changes_keys, switched
 from handlers.developer.app_form import AppForm, not_allowed
 from handlers.developer.apps import DeveloperPage
@@ -47,9 +45,6 @@ class SettingsPage(DeveloperPage):
         changed, perhaps to the one at `logo_url`."""
         if wrong_domain or (form and form.errors):
             self.set_status(400)
-        number = page_number(self.body().get("apis") or "", "apis") if form else self.page_asked("apis")
-        at = f"/developer/apps/{app.client_id}/settings"
-        apis, part = boxes_part(await self.offered(app), number, at)
         self.render(
             "developer/settings.html",
             title=Phrase("Settings of %(app)s", app=app.name),
@@ -57,8 +52,7 @@ class SettingsPage(DeveloperPage):
             app=app,
             form=form or AppForm.of(app),
             words=SCOPE_WORDS,
-            apis=apis,
-            apis_part=part,
+            apis=await self.offered(app),
             kind_open=False,
             must_pkce=self.site.require_pkce,
             domains=provable(app),
@@ -104,9 +98,7 @@ class OwnedAppHandler(SettingsPage, OverviewPage):
         if form.errors:
             return await self.show_settings(profile, app, form)
         self.tell_owner(profile, app, *changed_lines(app, form.fields()))
-        number = page_number(params.get("apis") or "", "apis")
-        place = f"apis={number}&" if number > 1 else ""
-        self.see_done(f"/developer/apps/{client_id}/settings?{place}saved")
+        self.see_done(f"/developer/apps/{client_id}/settings?saved")
 
 
 class StatusHandler(DeveloperPage):

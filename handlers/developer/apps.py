@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from handlers.account.reauth_forms import GuardedPage
-from handlers.core.lists.paging import page_number, part_of
+from handlers.core.lists.paging import part_of
 from handlers.core.params import Params
 from handlers.core.scopes import SCOPE_WORDS
-from handlers.developer.api_boxes import ApiBoxes, api_boxes, boxes_part, scopes_of
+from handlers.developer.api_boxes import ApiBoxes, api_boxes, scopes_of
 from handlers.developer.app_form import AppForm
 from handlers.developer.team import team_mails
 from handlers.developer.team.acts import TeamPage
@@ -108,16 +108,13 @@ class FormPage(DeveloperPage):
         """The form, with errors in their fields."""
         if form.errors:
             self.set_status(400)
-        number = page_number(self.body().get("apis") or "", "apis") if form.errors else self.page_asked("apis")
-        shown, part = boxes_part(apis, number, "/developer/register")
         self.render(
             "developer/register.html",
             title=Phrase("Register an app"),
             signed_in=profile,
             form=form,
             words=SCOPE_WORDS,
-            apis=shown,
-            apis_part=part,
+            apis=apis,
             kind_open=True,
             must_pkce=self.site.require_pkce,
         )

@@ -32,7 +32,7 @@ ORDERS: Final[tuple[PeopleOrder, ...]] = ("id", "email")
 MOST_LOOKED_AT: Final = 1000
 """People whose rows one page reads, whatever it looks for. A page may have fewer rows than asked for, even none."""
 MOST_SEARCHES: Final = 20
-"""Searches of a page whose status nobody has whom they find."""
+"""Searches of a page whose status nobody has whom they find; fewer if they look at `MOST_LOOKED_AT` people."""
 SHARDS_AT_FIRST, SHARDS_AT_ONCE = 4, 256
 _ROWS_AT_ONCE = 25
 
@@ -182,7 +182,7 @@ class PeoplePages:
     async def _by_prefix(self, asked: str, query: str, status: Status, limit: int, position: str) -> PeoplePage:
         assert self.matching is not None
         people: tuple[PersonSummary, ...] = ()
-        for _ in range(MOST_SEARCHES):
+        for _ in range(min(MOST_SEARCHES, max(1, MOST_LOOKED_AT // limit))):
             users, position = await self.matching(query, position, limit)
             people = tuple(one for one in await self._rows(users) if one and _fits(one, status))
             if people or not position:

@@ -88,6 +88,13 @@ async def test_everybody_is_listed_page_by_page_and_by_status(console: Console) 
         assert (await admin.browser.get(f"/admin/people?{wrong}")).code == 400
 
 
+async def test_people_with_a_status_are_listed_before_the_index_has_them(console: Console) -> None:
+    admin, user = await console.operator("admin"), await console.person("grace@example.com")
+    await console.store.operator.set_status(user, "disabled")
+    assert user in await admin.open("/admin/people?status=disabled")
+    assert user in await admin.open("/admin/people?status=disabled&order=email")
+
+
 async def test_a_person_is_shown_with_sizes_but_no_content(console: Console) -> None:
     service, auditor = console.service, await console.operator("auditor")
     await service.tokens()

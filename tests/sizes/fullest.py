@@ -184,7 +184,7 @@ async def own_app(service: Service, api: ApiRegistration) -> Registration:
     await store.app_log.flush()
     for n in range(40):
         other = replace(begun, client_id=f"own-{n:02}", name=NAME.format(n), members=())
-        await store.apps.create(replace(other, api_scopes=app.api_scopes[:3]))
+        await store.apps.create(replace(other, api_scopes=app.api_scopes))
         await store.owned.give(owner, other.client_id)
     for n in range(100):
         store.app_stats.spent(app.client_id, 40_000, f"claude-sonnet-5-2026-{n:02}", TokenCounts(900, 120, 40).counted)

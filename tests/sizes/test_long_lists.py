@@ -1,20 +1,17 @@
-"""Lists in parts: every row once, the acts on one row and on all, and forms that show only a part."""
+"""Lists in parts: every row once, and the acts on one row and on all."""
 
 from __future__ import annotations
 
 import html
 import re
-from typing import Any
 
 import pytest
 
-from handlers.developer.api_boxes import BOXES
-from handlers.developer.apis import SCOPES
 from handlers.documents.pretty import in_parts
-from store.apps.api_record import ApiRegistration, ApiScope
-from tests.sizes.fullest import sign_in
+from tests.sizes.fullest import fill_factors, sign_in
 from tests.support.http.driver import EMAIL, Browser, Service, fields_of
 from tests.support.processes.engines import FakeClock
+from tests.support.store.second_factors import shown
 
 pytestmark = pytest.mark.gen_test(timeout=60)
 
@@ -81,54 +78,16 @@ async def test_no_session_of_another_person_can_be_ended(service: Service) -> No
     assert await service.store.sessions.profile(other)
 
 
-def api_of(owner: str, scopes: int) -> ApiRegistration:
-    """An API with this many scopes."""
-    named = tuple(ApiScope(f"part-{number:02}", f"See part {number}") for number in range(scopes))
-    return ApiRegistration("https://orders.example.com/v1", "Orders", named, owner=owner)
-
-
-async def test_a_page_of_an_apis_scopes_leaves_the_others_alone(service: Service) -> None:
-    api, browser = api_of(service.ada, SCOPES + 3), await service.confirmed()
-    await service.store.apis.create(api)
-    at = f"/developer/apis/{api.client_id}"
-    page = await browser.get(f"{at}?scopes=2")
-    typed: dict[str, Any] = {
-        "name": "Orders",
-        "token_lifetime": "600",
-        "token_format": "opaque",
-        "signing_alg": "ES256",
-    }
-    rows = {f"scope_{row}_title": f"Part {row}" for row in range(3)}
-    saved = await browser.submit(
-        page, at, **typed, **rows, scope_1_remove="on", scope_3_name="new", scope_3_title="New"
-    )
-    assert saved.headers["Location"] == f"{at}?scopes=2&saved"
-    found = await service.store.apis.fresh(api.client_id)
-    assert found
-    kept = [*api.scopes[:SCOPES], ApiScope(f"part-{SCOPES}", "Part 0"), ApiScope(f"part-{SCOPES + 2}", "Part 2")]
-    assert list(found.scopes) == [*kept, ApiScope("new", "New")]
-
-
-async def test_a_page_of_an_apps_boxes_leaves_the_others_alone(service: Service) -> None:
-    api, browser = api_of(service.ada, BOXES + 3), await service.confirmed()
-    await service.store.apis.create(api)
-    names = [f"{api.client_id}/{one.name}" for one in api.scopes]
-    await service.add_app("own-app", owner=service.ada, api_scopes=(*names[:2], names[BOXES], names[-1]))
-    await service.store.owned.give(service.ada, "own-app")
-    page = await browser.get("/developer/apps/own-app/settings?apis=2")
-    typed: dict[str, Any] = {"name": "Own App", "redirect_uris": "https://app.example/callback"}
-    form = {**fields_of(page, "/developer/apps/own-app"), **typed, f"scope:{names[BOXES + 1]}": "on"}
-    del form[f"scope:{names[BOXES]}"]
-    saved = await browser.send("/developer/apps/own-app", "POST", form=form)
-    assert saved.headers["Location"] == "/developer/apps/own-app/settings?apis=2&saved"
-    app = await service.store.apps.find("own-app")
-    assert app
-    assert app.api_scopes == (*names[:2], names[BOXES + 1], names[-1])
-    form |= {"had": " ".join(names), "apis": "99"}
-    await browser.send("/developer/apps/own-app", "POST", form=form)
-    app = await service.store.apps.find("own-app")
-    assert app
-    assert app.api_scopes == (names[BOXES + 1], names[-1]), "what the form says it had, and no longer has, goes"
+async def test_a_mistake_at_a_passkey_of_a_later_page_is_shown_there(service: Service) -> None:
+    browser, rename = await service.confirmed(), f"{SECURITY}/passkeys/rename"
+    await fill_factors(service.store, service.ada)
+    session = service.store.sessions.open(browser.cookies["latchkey_session"])
+    assert session
+    await shown(service.store, session)
+    page = await browser.get(f"{SECURITY}?passkeys=2")
+    answer = await browser.submit(page, rename, name="x" * 300)
+    assert answer.code == 400
+    assert fields_of(page, rename)["credential"] in answer.body.decode()
 
 
 @pytest.mark.parametrize("text", ["", "x", "\n" * 90, "line\n" * 90, "<&\"'>ü語" * 90, "a" * 400 + "\n" + "b" * 400])

@@ -45,15 +45,15 @@ class ConsolePeopleHandler(ConsolePage):
 
     async def get(self) -> None:
         """Shows a page of people. `query` finds by address or id, `status` filters, `order` sorts everybody, and
-        `cursor` goes on."""
+        `cursor` goes on. People with a status are listed by id: the index of addresses may lack some."""
         params = self.asked()
         query, status = params.get("query") or "", status_of(params.get("status") or "")
         pages = self.store.people_pages
-        order = params.get("order") or "email"
+        order = "id" if status else params.get("order") or "email"
         found = await pages.page(
             query, status, cursor=params.get("cursor") or "", order=cast(PeopleOrder, order), counted=True
         )
-        given = (("query", query), ("status", status), ("order", "" if order == "email" else order))
+        given = (("query", query), ("status", status), ("order", "" if status or order == "email" else order))
         chosen = {name: value for name, value in given if value}
         self.show_page(
             "admin/people.html",
