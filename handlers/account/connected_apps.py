@@ -123,8 +123,8 @@ class AppsPage(PageHandler):
 def helpers_of(
     trees: Mapping[str, Sequence[Placed]], client: str, named: str, number: int, page: int
 ) -> ListPart[Placed]:
-    """The delegated tokens of an app that a page shows, and where the others are: a part of the `named` app's; of any
-    other app's as many as all apps have room for together, and a link to all, as the part 0."""
+    """The delegated tokens of an app that a page shows, with links to the others: a part of the list if the app is the
+    `named` one; otherwise the app's share of the rows of a page, as part 0, whose link leads to the whole list."""
     tree, at = trees.get(client, ()), f"/account/apps?page={page}&app={quote(client)}"
     share = 1 if named in trees else max(1, ROWS // max(1, len(trees)))
     if named != client and share < min(ROWS, len(tree)):

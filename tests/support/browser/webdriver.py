@@ -63,8 +63,8 @@ class Focused:
 class Chromium:
     """A browser with its own profile and one window; cookies live as long as the browser. A context manager. It notes
     its requests if it is `watched`. If it is `windowless`, it is Chromium's headless shell, where that is installed: it
-    shows pages with the same engine, has nothing around them, and takes less processor time. `debugger` is
-    the address of its DevTools."""
+    shows pages with the same engine, has nothing around them, and takes less processor time. `debugger` is the address
+    of its DevTools."""
 
     def __init__(self, *, watched: bool = False, windowless: bool = False) -> None:
         driver = shutil.which("chromedriver")
